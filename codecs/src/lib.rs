@@ -1,0 +1,3 @@
+//! Audio codecs: neural decoders, Opus, containers, resampling. Knows neither engine nor gateway.
+
+pub mod weights;

@@ -1,0 +1,45 @@
+//! What crosses the wall between the scheduler and a model: one ragged batch of one stage, as plain integers.
+//!
+//! It must never know what a token means, who owns a sequence, or on which device the numbers are made.
+//!
+//! ```text
+//! ids        [ a a a a | b | c c ]      tokens of three sequences, back to back
+//! positions  [ 0 1 2 3 | 9 | 4 5 ]      rotary coordinates, any integers
+//! rows       a: tokens 0..4, 0 computed    b: 4..5, 57 computed    c: 5..7, 16 computed
+//! ```
+
+use std::ops::Range;
+
+/// Tokens that share one block of key/value memory.
+pub const BLOCK_TOKENS: usize = 16;
+
+/// One ragged batch of one stage: prefill pieces and decode tokens of many sequences together.
+#[derive(Debug, Default, Clone)]
+pub struct Batch {
+    /// Token ids, sequence after sequence.
+    pub ids: Vec<u32>,
+    /// Rotary position of each token; same length as `ids`.
+    pub positions: Vec<i32>,
+    /// One entry for each sequence, in the order of `ids`.
+    pub rows: Vec<BatchRow>,
+}
+
+/// One sequence's part of a [`Batch`].
+#[derive(Debug, Clone)]
+pub struct BatchRow {
+    /// Which of the batch's tokens are this sequence's: at least one, contiguous.
+    pub tokens: Range<usize>,
+    /// Tokens of this sequence whose keys and values are already stored.
+    pub computed: usize,
+    /// Block table: block `i` holds tokens `16 i .. 16 i + 16` of the sequence; covers `computed + tokens.len()`.
+    pub blocks: Vec<u32>,
+    /// Whether the output of the last token is wanted.
+    pub logits: bool,
+}
+
+impl Batch {
+    /// How many rows of logits a forward of this batch returns.
+    pub fn outputs(&self) -> usize {
+        self.rows.iter().filter(|r| r.logits).count()
+    }
+}

@@ -1,0 +1,1 @@
+//! The gateway: commands and servers over the engine.

@@ -1,0 +1,6 @@
+//! The `dovecote` command.
+
+#[global_allocator]
+static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {}

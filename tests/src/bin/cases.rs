@@ -1,0 +1,3 @@
+//! Runs text cases from JSON lines.
+
+fn main() {}
