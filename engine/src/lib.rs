@@ -2,4 +2,20 @@
 
 pub mod batch;
 pub mod block_manager;
+pub mod event;
 pub mod runner;
+pub mod scheduler;
+pub mod sequence;
+
+/// Names a context for as long as the engine lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContextId(pub u64);
+
+/// Why the engine refused something.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing arrived in the time given.
+    #[error("no event in the time given")]
+    Timeout,
+}
