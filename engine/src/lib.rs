@@ -2,4 +2,5 @@
 
 pub mod batch;
 pub mod block_manager;
+pub mod layout;
 pub mod runner;
