@@ -2,5 +2,8 @@
 
 pub mod batch;
 pub mod block_manager;
+pub mod cfg;
 pub mod layout;
+pub mod rng;
 pub mod runner;
+pub mod sampler;
