@@ -19,3 +19,8 @@ pub enum Error {
     #[error("no event in the time given")]
     Timeout,
 }
+pub mod cfg;
+pub mod layout;
+pub mod rng;
+pub mod runner;
+pub mod sampler;
