@@ -1,3 +1,6 @@
 //! Audio codecs: neural decoders, Opus, containers, resampling. Knows neither engine nor gateway.
 
+pub mod conv;
+pub mod frames;
+pub mod math;
 pub mod weights;
