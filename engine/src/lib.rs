@@ -2,8 +2,12 @@
 
 pub mod batch;
 pub mod block_manager;
+pub mod cfg;
 pub mod event;
+pub mod layout;
+pub mod rng;
 pub mod runner;
+pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
 
@@ -19,8 +23,3 @@ pub enum Error {
     #[error("no event in the time given")]
     Timeout,
 }
-pub mod cfg;
-pub mod layout;
-pub mod rng;
-pub mod runner;
-pub mod sampler;
