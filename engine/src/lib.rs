@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod block_manager;
 pub mod cfg;
+pub mod guards;
 pub mod layout;
 pub mod rng;
 pub mod runner;
