@@ -4,6 +4,7 @@ pub mod batch;
 pub mod block_manager;
 pub mod cfg;
 pub mod event;
+pub mod guards;
 pub mod layout;
 pub mod rng;
 pub mod runner;
