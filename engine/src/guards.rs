@@ -106,7 +106,7 @@ pub struct Verdict {
 impl Verdict {
     /// Whether the attempt can be spoken without a second thought.
     pub fn accepted(&self) -> bool {
-        self.faults.is_empty()
+        self.faults.is_empty() && self.audible()
     }
 
     /// Whether there is anything in it to hear. A mute one is never worth speaking.

@@ -86,6 +86,11 @@ impl Scheduler {
         self.groups.get_mut(&id)
     }
 
+    /// Names of all groups, oldest first.
+    pub fn group_ids(&self) -> impl Iterator<Item = GroupId> {
+        self.groups.keys().copied()
+    }
+
     /// How many groups there are, running or waiting.
     pub fn len(&self) -> usize {
         self.groups.len()
