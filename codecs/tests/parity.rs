@@ -2,6 +2,8 @@
 //!
 //! Origin and shapes: `tests/fixtures/dualcodec_tiny/README.md`.
 
+#![expect(clippy::unwrap_used, reason = "a helper of a test that fails is a failed test")]
+
 use std::path::{Path, PathBuf};
 
 use codecs::dualcodec::{CodeError, Config, Decoder, Encoder, PromptEncoder, PromptError};
