@@ -1,4 +1,7 @@
 //! Audio codecs: neural decoders, Opus, containers, resampling. Knows neither engine nor gateway.
 
+pub mod conv;
+pub mod frames;
+pub mod math;
 pub mod weights;
 pub mod window;
