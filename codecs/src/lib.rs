@@ -3,5 +3,6 @@
 pub mod conv;
 pub mod frames;
 pub mod math;
+pub mod vibevoice;
 pub mod weights;
 pub mod window;
