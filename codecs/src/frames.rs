@@ -109,13 +109,37 @@ impl Frames {
         self.data.truncate(time * self.channels);
     }
 
+    /// A copy of the rows from `start` to `end` (not included), where rows before the first and after the last are zeros.
+    #[must_use]
+    pub fn window(&self, start: isize, end: isize) -> Self {
+        let time = self.time() as isize;
+        let (first, last) = (start.clamp(0, time), end.clamp(0, time).max(start.clamp(0, time)));
+        let zeros = |rows: isize| rows.max(0) as usize * self.channels;
+        let length = zeros(end - start);
+        let mut data = Vec::with_capacity(length);
+        data.resize(zeros(first - start).min(length), 0.0);
+        data.extend_from_slice(&self.data[zeros(first)..zeros(last)]);
+        data.resize(length, 0.0);
+        Self { data, channels: self.channels }
+    }
+
     /// A copy with `left` rows of zeros before and `right` after.
     #[must_use]
     pub fn padded(&self, left: usize, right: usize) -> Self {
-        let mut data = Vec::with_capacity(self.data.len() + (left + right) * self.channels);
-        data.resize(left * self.channels, 0.0);
-        data.extend_from_slice(&self.data);
-        data.resize(data.len() + right * self.channels, 0.0);
+        self.window(-(left as isize), (self.time() + right) as isize)
+    }
+
+    /// Means of `count` consecutive rows each; rows left over at the end are dropped.
+    #[must_use]
+    pub fn mean_of_every(&self, count: usize) -> Self {
+        let mut data = Vec::with_capacity(self.data.len() / count);
+        let scale = 1.0 / count as f32;
+        for group in self.data.chunks_exact(count * self.channels) {
+            for c in 0..self.channels {
+                let sum: f32 = group[c..].iter().step_by(self.channels).sum();
+                data.push(sum * scale);
+            }
+        }
         Self { data, channels: self.channels }
     }
 
@@ -124,12 +148,24 @@ impl Frames {
     /// # Panics
     /// When the shapes differ: a caller's bug.
     pub fn add(&mut self, other: &Self) {
+        self.zip_with(other, |a, b| a + b);
+    }
+
+    /// Subtracts another matrix of the same shape.
+    ///
+    /// # Panics
+    /// When the shapes differ: a caller's bug.
+    pub fn subtract(&mut self, other: &Self) {
+        self.zip_with(other, |a, b| a - b);
+    }
+
+    fn zip_with(&mut self, other: &Self, f: impl Fn(f32, f32) -> f32) {
         assert!(
             self.channels == other.channels && self.data.len() == other.data.len(),
             "matrices of different shape; this is a bug"
         );
-        for (a, b) in self.data.iter_mut().zip(&other.data) {
-            *a += b;
+        for (a, &b) in self.data.iter_mut().zip(&other.data) {
+            *a = f(*a, b);
         }
     }
 }
@@ -144,6 +180,20 @@ mod tests {
         assert_eq!(frames.time(), 3);
         assert_eq!(frames.data(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
         assert_eq!(frames.to_channels_first(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    }
+
+    #[test]
+    fn a_window_beyond_both_ends_reads_zeros() {
+        let frames = Frames::new(vec![1.0, 2.0, 3.0], 1);
+        for (start, end, expected) in [
+            (-2, 5, vec![0.0, 0.0, 1.0, 2.0, 3.0, 0.0, 0.0]),
+            (1, 2, vec![2.0]),
+            (-3, -1, vec![0.0, 0.0]),
+            (4, 6, vec![0.0, 0.0]),
+            (2, 2, vec![]),
+        ] {
+            assert_eq!(frames.window(start, end).data(), expected, "{start}..{end}");
+        }
     }
 
     #[test]

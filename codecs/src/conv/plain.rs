@@ -96,6 +96,15 @@ impl ConvShape {
         Self { kernel, stride, dilation, left, right: 0 }
     }
 
+    /// Output steps of `time` input steps.
+    pub fn steps(&self, time: usize) -> usize {
+        self.steps_padded(self.left + time + self.right)
+    }
+
+    fn steps_padded(&self, time: usize) -> usize {
+        (time + self.stride).saturating_sub(self.reach()) / self.stride
+    }
+
     fn reach(&self) -> usize {
         (self.kernel - 1) * self.dilation + 1
     }
@@ -196,7 +205,7 @@ impl Conv1d {
     }
 
     fn convolve(&self, padded: &Frames) -> Frames {
-        let mut out = Frames::zeros(self.steps(padded.time()), self.outputs());
+        let mut out = Frames::zeros(self.shape.steps_padded(padded.time()), self.outputs());
         self.add_convolved(padded, &mut out);
         out
     }
@@ -204,7 +213,7 @@ impl Conv1d {
     fn add_convolved(&self, padded: &Frames, out: &mut Frames) {
         assert_eq!(padded.channels(), self.inputs, "input of another width; this is a bug");
         let walk = Walk {
-            rows: self.steps(padded.time()),
+            rows: self.shape.steps_padded(padded.time()),
             row_stride: self.shape.stride * self.inputs,
             taps: self.shape.kernel,
             tap_stride: self.shape.dilation * self.inputs,
@@ -212,11 +221,6 @@ impl Conv1d {
         };
         add_bias(&self.bias, out.data_mut());
         self.matrix.add_product(padded.data(), walk, out.data_mut());
-    }
-
-    /// Output steps of an input that is padded already.
-    fn steps(&self, time: usize) -> usize {
-        (time + self.shape.stride).saturating_sub(self.shape.reach()) / self.shape.stride
     }
 }
 
