@@ -1,3 +1,6 @@
 //! Audio codecs: neural decoders, Opus, containers, resampling. Knows neither engine nor gateway.
 
+pub mod g711;
+pub mod pcm;
+pub mod resample;
 pub mod weights;

@@ -215,8 +215,9 @@ impl Weights {
 
     fn add_shard(&mut self, file: PathBuf) -> Result<(), LoadError> {
         let map = map_file(&file)?;
-        let (header, meta) = SafeTensors::read_metadata(&map)
-            .map_err(|e| LoadError::malformed(&file, format!("not a whole safetensors file: {e}")))?;
+        let (header, meta) = SafeTensors::read_metadata(&map).map_err(|e| {
+            LoadError::malformed(&file, format!("not a whole safetensors file: {e}"))
+        })?;
         let data = 8 + header;
         let shard = self.shards.len();
         for (name, info) in meta.tensors() {
