@@ -1,6 +1,7 @@
 //! Audio codecs: neural decoders, Opus, containers, resampling. Knows neither engine nor gateway.
 
 pub mod g711;
+pub mod opus;
 pub mod pcm;
 pub mod resample;
 pub mod weights;
