@@ -1,7 +1,9 @@
 //! Audio codecs: neural decoders, Opus, containers, resampling. Knows neither engine nor gateway.
 
 pub mod g711;
+pub mod ogg;
 pub mod opus;
 pub mod pcm;
 pub mod resample;
+pub mod wav;
 pub mod weights;

@@ -207,8 +207,9 @@ impl Encoder {
     }
 
     /// How many samples of the decoder's 48 kHz output precede the audio: the pre-skip of a container.
-    pub fn pre_skip(&self) -> u32 {
-        (self.lookahead as u64 * self.clock_ratio) as u32
+    pub fn pre_skip(&self) -> u16 {
+        // 6.5 ms, far below the 1.3 s that fit.
+        (self.lookahead as u64 * self.clock_ratio) as u16
     }
 
     /// Encodes the next piece of PCM and returns the packets that are full, none or many.
@@ -315,6 +316,11 @@ impl Decoder {
     pub fn reset(&mut self) -> Result<(), OpusError> {
         Ok(self.inner.reset_state()?)
     }
+}
+
+/// Name and version of the codec library, for the vendor field of containers.
+pub fn library_version() -> &'static str {
+    libopus::version()
 }
 
 /// Duration of a packet on the 48 kHz clock, told by its first bytes.
