@@ -1,6 +1,9 @@
 //! Audio codecs: neural decoders, Opus, containers, resampling. Knows neither engine nor gateway.
 
+pub mod conv;
+pub mod frames;
 pub mod g711;
+pub mod math;
 pub mod ogg;
 pub mod opus;
 pub mod pcm;
