@@ -8,5 +8,7 @@ pub mod ogg;
 pub mod opus;
 pub mod pcm;
 pub mod resample;
+pub mod vibevoice;
 pub mod wav;
 pub mod weights;
+pub mod window;
