@@ -4,6 +4,7 @@ pub mod conv;
 pub mod frames;
 pub mod g711;
 pub mod math;
+pub mod nano;
 pub mod ogg;
 pub mod opus;
 pub mod pcm;
