@@ -3,9 +3,17 @@
 pub mod conv;
 pub mod dualcodec;
 pub mod frames;
+pub mod g711;
 pub mod math;
 pub mod reconstruct;
 pub mod vibevoice;
 pub mod w2vbert;
+pub mod nano;
+pub mod ogg;
+pub mod opus;
+pub mod pcm;
+pub mod resample;
+pub mod vibevoice;
+pub mod wav;
 pub mod weights;
 pub mod window;
