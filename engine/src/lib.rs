@@ -1,4 +1,6 @@
 //! Continuous batching engine of the Dovecote voice gateway: text in, PCM out. No HTTP, no async runtime.
 
 pub mod batch;
+pub mod kernels;
+pub mod models;
 pub mod runner;
