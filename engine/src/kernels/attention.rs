@@ -156,3 +156,77 @@ impl Rows<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::kv::{Heads, KvMemory};
+
+    /// About 50 products of values below 1 in `f32`.
+    const TOLERANCE: f64 = 1e-5;
+    const CONTEXT: usize = 53;
+
+    fn noise(len: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..len).map(|_| next()).collect()
+    }
+
+    fn exact(heads: Heads, q: &[f32], keys: &[f32], values: &[f32], token: usize) -> Vec<f64> {
+        let (width, stride) = (heads.width, heads.kv * heads.width);
+        let mut out = Vec::new();
+        for (head, q) in q.chunks_exact(width).enumerate() {
+            let start = head / heads.group() * width;
+            let of = |all: &[f32], t: usize, d: usize| f64::from(all[t * stride + start + d]);
+            let score = |t| (0..width).map(|d| f64::from(q[d]) * of(keys, t, d)).sum::<f64>();
+            let weights: Vec<f64> = (0..=token).map(|t| score(t).exp()).collect();
+            let sum: f64 = weights.iter().sum();
+            let mix = |d| weights.iter().enumerate().map(|(t, w)| w / sum * of(values, t, d)).sum();
+            out.extend((0..width).map(mix).collect::<Vec<f64>>());
+        }
+        out
+    }
+
+    /// The last `new` of all tokens attend together.
+    fn run(heads: Heads, q: &[f32], keys: &[f32], values: &[f32], new: usize) -> Vec<f32> {
+        let mut memory = KvMemory::new(heads, 2);
+        memory.reserve(8);
+        let table = [5, 1, 7, 2];
+        let mut written = memory.take(&table, 0, CONTEXT).unwrap();
+        let stride = heads.kv * heads.width;
+        for (t, (k, v)) in keys.chunks_exact(stride).zip(values.chunks_exact(stride)).enumerate() {
+            written.store(heads, 1, t, k, v);
+        }
+        let width = heads.queries * heads.width;
+        let first = CONTEXT - new;
+        let new = Queries { layer: 1, first, queries: &q[first * width..], stride: width };
+        let mut out = vec![0.0; q.len() - first * width];
+        attend(&memory.view(&table, &written), &new, &mut Scratch::default(), &mut out);
+        out
+    }
+
+    #[test]
+    fn matches_the_definition_for_every_grouping_of_heads() {
+        for (queries, kv, width) in [(1, 1, 16), (3, 1, 64), (4, 2, 32), (6, 6, 80), (8, 1, 48)] {
+            let heads = Heads { queries, kv, width };
+            let q = noise(CONTEXT * queries * width, 1);
+            let keys = noise(CONTEXT * kv * width, 2);
+            let values = noise(CONTEXT * kv * width, 3);
+            let all = run(heads, &q, &keys, &values, CONTEXT);
+            let row = queries * width;
+            for token in 0..CONTEXT {
+                let expected = exact(heads, &q[token * row..][..row], &keys, &values, token);
+                for (got, expected) in all[token * row..].iter().zip(expected) {
+                    assert!((f64::from(*got) - expected).abs() < TOLERANCE, "{heads:?} {token}");
+                }
+            }
+            for new in [1, 2, 5, 30] {
+                let last = run(heads, &q, &keys, &values, new);
+                assert_eq!(last, all[(CONTEXT - new) * row..], "{heads:?}, {new} new tokens");
+            }
+        }
+    }
+}

@@ -32,7 +32,7 @@ pub struct Trace {
 }
 
 /// Keys and values of each layer, `[sequences, kv heads, tokens, width]`: lets sequences of one length go on.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Cache(Vec<(Tensor, Tensor)>);
 
 struct Layer {
