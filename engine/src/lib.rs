@@ -12,6 +12,8 @@ mod handle;
 pub mod layout;
 pub mod pipeline;
 pub mod rng;
+pub mod kernels;
+pub mod models;
 pub mod runner;
 pub mod sampler;
 pub mod scheduler;
