@@ -45,3 +45,4 @@ pub enum Error {
     #[error("the engine has stopped")]
     Stopped,
 }
+pub mod text;
