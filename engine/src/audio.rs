@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
 
 use codecs::reconstruct::{Codec, Stream};
-use codecs::window;
 
 use crate::ContextId;
 use crate::event::{Event, Failure, Outbox, Summary};
@@ -17,7 +16,7 @@ use crate::worker::Command;
 /// What the engine asks of the audio side.
 pub(crate) enum AudioCommand {
     /// A context begins.
-    Open { context: ContextId, seed: u64, window: window::Settings, outbox: Outbox },
+    Open { context: ContextId, seed: u64, first_frames: usize, outbox: Outbox },
     /// More codes.
     Job(AudioJob),
     /// The context was cancelled: its state goes, its outbox is closed already.
@@ -46,8 +45,9 @@ impl Audio {
     /// Takes note of a command; work is done by [`Audio::work`].
     pub(crate) fn take(&mut self, command: AudioCommand) {
         match command {
-            AudioCommand::Open { context, seed, window, outbox } => {
-                let stream = self.codec.stream(seed, window);
+            AudioCommand::Open { context, seed, first_frames, outbox } => {
+                let stream = self.codec.stream(first_frames, seed);
+                let stream = stream.expect("the plan was checked when the request was resolved");
                 let (marks, jobs) = (VecDeque::new(), VecDeque::new());
                 self.voices.insert(context, Voice { stream, outbox, sent: 0, marks, jobs });
             }
@@ -96,8 +96,10 @@ impl Voice {
         self.marks.extend(job.marks);
         if !job.rows.is_empty() {
             let rows: Vec<&[u16]> = job.rows.iter().map(Vec::as_slice).collect();
-            let samples = codec.push(&mut self.stream, &rows, job.end);
-            self.release(samples);
+            match codec.push(&mut self.stream, &rows, job.end) {
+                Ok(samples) => self.release(samples),
+                Err(error) => return Some(Err(Failure::Codec(error.to_string()))),
+            }
         }
         job.last
     }

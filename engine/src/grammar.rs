@@ -1,10 +1,9 @@
 //! What the stages read and say: ids of symbols, characters and codes, and the longest window there can be.
 
 use crate::layout::Vocabulary;
-use crate::text::CharacterIds;
+use crate::text::ids::CharacterIds;
 
 /// The ids of one stage.
-#[derive(Debug)]
 pub struct StageGrammar {
     /// Symbols and codes.
     pub vocabulary: Vocabulary,
@@ -13,15 +12,13 @@ pub struct StageGrammar {
 }
 
 impl StageGrammar {
-    /// Ids of a piece of text: all but the first of a passage start with a space.
-    pub(crate) fn text(&self, text: &str, first: bool) -> Vec<u32> {
-        let space = (!first).then_some(' ');
-        space.into_iter().chain(text.chars()).map(|c| self.characters.id(c)).collect()
+    /// Ids of a piece of text, one for each character. A character that the tokenizer knows nothing of is not read.
+    pub(crate) fn read(&self, text: &str) -> Vec<u32> {
+        text.chars().filter_map(|c| self.characters.id(c).ok()).collect()
     }
 }
 
 /// The grammar of a bundle: one entry for each stage, cb0 first.
-#[derive(Debug)]
 pub struct Grammar {
     /// The stages.
     pub stages: Vec<StageGrammar>,

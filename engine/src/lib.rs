@@ -9,11 +9,11 @@ pub mod event;
 pub mod grammar;
 pub mod guards;
 mod handle;
+pub mod kernels;
 pub mod layout;
+pub mod models;
 pub mod pipeline;
 pub mod rng;
-pub mod kernels;
-pub mod models;
 pub mod runner;
 pub mod sampler;
 pub mod scheduler;
@@ -45,4 +45,3 @@ pub enum Error {
     #[error("the engine has stopped")]
     Stopped,
 }
-pub mod text;

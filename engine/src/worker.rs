@@ -107,9 +107,9 @@ impl Worker {
         match command {
             Command::Open { id, mut settings, source, outbox } => {
                 settings.opened_at = now;
-                let (seed, window) = (settings.seed, settings.window.clone());
+                let (seed, first_frames) = (settings.seed, settings.window.first_frames);
                 self.readers.insert(id, Reader { outbox: outbox.clone(), complete: None });
-                let open = AudioCommand::Open { context: id, seed, window, outbox };
+                let open = AudioCommand::Open { context: id, seed, first_frames, outbox };
                 self.outgoing.push_back(open);
                 self.engine.open(id, *settings, source);
             }

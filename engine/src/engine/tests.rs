@@ -13,7 +13,8 @@ use crate::pipeline::{Prompt, Segments, Silence};
 use crate::rng;
 use crate::sampler::Sampling;
 use crate::sequence::GroupId;
-use crate::text::{Chunk, Tail};
+use crate::text::ids::CharacterIds;
+use crate::text::{self, TextOptions};
 use codecs::window;
 
 const SEMANTIC: u32 = 64;
@@ -80,7 +81,10 @@ impl StageModel for Hashing {
     }
 }
 
-fn characters() -> crate::text::CharacterIds { crate::text::CharacterIds }
+fn characters() -> CharacterIds {
+    let nano = concat!(env!("CARGO_MANIFEST_DIR"), "/../voices/nano/cb0/tokenizer.json");
+    CharacterIds::new(&std::fs::read(nano).unwrap()).unwrap()
+}
 
 fn vocabulary(stage: usize) -> Vocabulary {
     Vocabulary {
@@ -145,13 +149,7 @@ fn settings(seed: u64) -> Settings {
 
 /// A whole text in the chunks given.
 fn source(chunks: &[&str]) -> Source {
-    let cut = |(i, text): (usize, &&str)| Chunk {
-        text: (*text).to_owned(),
-        first: i == 0,
-        tail: chunks.get(i + 1).map_or(Tail::End, |next| Tail::Lookahead((*next).to_owned())),
-        ..Chunk::default()
-    };
-    Source::Whole { chunks: chunks.iter().enumerate().map(cut).collect(), raw_chars: 0 }
+    Source::Whole { chunks: text::given(chunks, TextOptions::default()).into(), raw_chars: 0 }
 }
 
 const TALE: [&str; 5] =
@@ -250,7 +248,7 @@ fn preemption_and_small_prefill_budgets_change_nothing() {
     let expected: Vec<Spoken> = (0..6).map(|i| alone(guided(i), &TALE)).collect();
     for prefill_tokens in [3, 16, 64] {
         // Room for about two of the six contexts, so they displace one another all the time; some are displaced by hand.
-        let mut engine = engine(24, Budget { prefill_tokens, sequences: 5 });
+        let mut engine = engine(36, Budget { prefill_tokens, sequences: 5 });
         for i in 0..6 {
             engine.open(ContextId(i), guided(i), source(&TALE));
         }

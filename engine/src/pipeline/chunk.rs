@@ -142,7 +142,7 @@ impl Chunk {
     pub(super) fn tail<'a>(&self, ids: &'a [u32]) -> layout::Tail<'a> {
         match &self.text.tail {
             text::Tail::Lookahead(_) => layout::Tail::Lookahead(ids),
-            text::Tail::End => layout::Tail::End,
+            text::Tail::Final => layout::Tail::End,
             text::Tail::Open => layout::Tail::Open,
         }
     }

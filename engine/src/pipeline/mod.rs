@@ -78,7 +78,6 @@ pub(crate) enum Source {
 #[derive(Debug)]
 struct Before {
     text: String,
-    first: bool,
     codes: Vec<u16>,
 }
 
@@ -174,7 +173,11 @@ impl Context {
         let dry_at = self.playout.dry_at();
         let unpark = dry_at.zip(self.settings.max_ahead).map(|(dry, ahead)| dry.saturating_sub(ahead));
         let cut = match &self.source {
-            Source::Live(passage) if self.semantic().is_none() => passage.next_deadline(self.need()),
+            Source::Live(passage) if self.semantic().is_none() => {
+                let relaxed = passage.next_deadline(Need::Relaxed);
+                let urgent = passage.next_deadline(Need::Urgent);
+                relaxed.into_iter().chain(urgent.map(|at| at.max(self.urgent_at()))).min()
+            }
             Source::Live(_) | Source::Whole { .. } => None,
         };
         let pause = (self.idle() && self.withheld()).then(|| self.pause_at());
@@ -209,7 +212,7 @@ impl Context {
             samples: self.plan.released_samples(),
             text_chars: match &self.source {
                 Source::Whole { raw_chars, .. } => *raw_chars,
-                Source::Live(passage) => passage.raw_chars(),
+                Source::Live(passage) => passage.stats().raw_chars,
             },
             kv_blocks: 0,
             guard_exhausted: self.guard_exhausted,
@@ -284,15 +287,13 @@ impl Context {
         self.playout.dry_at().map_or(Duration::ZERO, |dry| dry.saturating_sub(self.settings.pause_lead))
     }
 
-    fn need(&self) -> Need {
-        match self.playout.dry_at() {
-            None => Need::First,
-            Some(dry_at) => Need::Before(dry_at.saturating_sub(self.settings.cut_lead)),
-        }
+    /// From when on a chunk is wanted even where the text has no good place to cut.
+    fn urgent_at(&self) -> Duration {
+        self.playout.dry_at().map_or(Duration::MAX, |dry| dry.saturating_sub(self.settings.cut_lead))
     }
 
     fn start_chunk(&mut self, env: &mut Env<'_>) {
-        let need = self.need();
+        let need = if env.now < self.urgent_at() { Need::Relaxed } else { Need::Urgent };
         let next = match &mut self.source {
             Source::Whole { chunks, .. } => chunks.pop_front(),
             Source::Live(passage) => passage.cut(env.now, need),
@@ -317,12 +318,9 @@ impl Context {
         let stage = &env.grammar.stages[0];
         let chunk = self.chunks.back_mut().expect("called for a chunk; this is a bug");
         let control = &self.settings.control[0];
-        let text = stage.text(&chunk.text.text, chunk.text.first);
-        let lookahead = match &chunk.text.tail {
-            text::Tail::Lookahead(next) => stage.text(next, true),
-            text::Tail::End | text::Tail::Open => Vec::new(),
-        };
-        let before = self.before.as_ref().map(|b| (stage.text(&b.text, b.first), &b.codes));
+        let text = stage.read(&chunk.text.input(&text::Tail::Open));
+        let lookahead = stage.read(chunk.text.lookahead());
+        let before = self.before.as_ref().map(|b| (stage.read(&b.text), &b.codes));
         let before_rows = before.as_ref().map(|(_, codes)| [codes.as_slice()]);
         let prompt = self.settings.prompt.cut(0);
         let window = Window {
@@ -346,7 +344,7 @@ impl Context {
     fn start_refine(&mut self, at: usize, stage: usize, frames: usize, env: &mut Env<'_>) {
         let grammar = &env.grammar.stages[stage];
         let chunk = &mut self.chunks[at];
-        let text = grammar.text(&chunk.text.text, chunk.text.first);
+        let text = grammar.read(&chunk.text.input(&text::Tail::Open));
         let c0 = &chunk.codes[..frames];
         let rows: Vec<&[u16]> = std::iter::once(c0)
             .chain(chunk.acoustic[..stage].iter().map(Vec::as_slice))
@@ -432,8 +430,7 @@ impl Context {
         chunk.cut();
         self.passage_frames = chunk.base + chunk.codes.len();
         self.before = Some(Before {
-            text: chunk.text.text.clone(),
-            first: chunk.text.first,
+            text: chunk.text.input(&text::Tail::Open),
             codes: chunk.codes.clone(),
         });
         Ok(())
@@ -499,7 +496,7 @@ impl Context {
     fn settle_down(&mut self, env: &mut Env<'_>) {
         let (drained, pending) = match &self.source {
             Source::Whole { chunks, .. } => (chunks.is_empty(), !chunks.is_empty()),
-            Source::Live(passage) => (passage.is_drained(), passage.has_flushed_text()),
+            Source::Live(passage) => (passage.is_drained(), passage.has_pending()),
         };
         if drained {
             self.close(env);

@@ -7,7 +7,6 @@
 //! <|im_start|> english : agentic <|im_end|> LF   H e l l o .
 //! ```
 
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -132,14 +131,10 @@ impl fmt::Display for Style {
 /// Characters that are looked up without hashing: ASCII and the Latin letters of the release's languages.
 const TABLE_CHARS: u32 = 0x180;
 
-/// Other characters remembered at most; a text beyond them is encoded again.
-const CACHE_CHARS: usize = 65_536;
-
 /// One stage's character table.
 pub struct CharacterIds {
     tokenizer: Tokenizer,
     table: Vec<Option<u32>>,
-    cache: HashMap<char, u32>,
     start: u32,
     end: u32,
 }
@@ -156,14 +151,14 @@ impl CharacterIds {
         let (start, end) = (delimiter("<|im_start|>")?, delimiter("<|im_end|>")?);
         let entry = |c| char::from_u32(c).and_then(|c| first_id(&tokenizer, c).ok());
         let table = (0..TABLE_CHARS).map(entry).collect();
-        Ok(Self { tokenizer, table, cache: HashMap::new(), start, end })
+        Ok(Self { tokenizer, table, start, end })
     }
 
     /// One id for each character of `text`, appended to `out`.
     ///
     /// # Errors
     /// [`IdError::NoId`] when the tokenizer gives nothing for a character; `out` then holds the ids before it.
-    pub fn encode(&mut self, text: &str, out: &mut Vec<u32>) -> Result<(), IdError> {
+    pub fn encode(&self, text: &str, out: &mut Vec<u32>) -> Result<(), IdError> {
         for c in text.chars() {
             out.push(self.id(c)?);
         }
@@ -175,7 +170,7 @@ impl CharacterIds {
     /// # Errors
     /// [`IdError::NoId`] when the tokenizer gives nothing for the label or the line feed.
     pub fn control(
-        &mut self,
+        &self,
         language: Language,
         style: Style,
         out: &mut Vec<u32>,
@@ -189,19 +184,15 @@ impl CharacterIds {
         Ok(())
     }
 
-    fn id(&mut self, c: char) -> Result<u32, IdError> {
-        let known = match self.table.get(c as usize) {
-            Some(entry) => *entry,
-            None => self.cache.get(&c).copied(),
-        };
-        if let Some(id) = known {
-            return Ok(id);
+    /// The id of a character.
+    ///
+    /// # Errors
+    /// [`IdError::NoId`] when the tokenizer gives nothing for it.
+    pub fn id(&self, c: char) -> Result<u32, IdError> {
+        match self.table.get(c as usize) {
+            Some(Some(id)) => Ok(*id),
+            _ => first_id(&self.tokenizer, c),
         }
-        let id = first_id(&self.tokenizer, c)?;
-        if self.cache.len() < CACHE_CHARS {
-            self.cache.insert(c, id);
-        }
-        Ok(id)
     }
 }
 
