@@ -2,6 +2,7 @@
 
 pub mod batch;
 pub mod block_manager;
+pub mod bundle;
 pub mod cfg;
 pub mod event;
 pub mod guards;
