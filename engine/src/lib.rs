@@ -3,6 +3,7 @@
 mod audio;
 pub mod batch;
 pub mod block_manager;
+pub mod bundle;
 pub mod cfg;
 mod engine;
 pub mod event;
@@ -13,6 +14,9 @@ pub mod kernels;
 pub mod layout;
 pub mod models;
 pub mod pipeline;
+pub mod kernels;
+pub mod layout;
+pub mod models;
 pub mod rng;
 pub mod runner;
 pub mod sampler;
