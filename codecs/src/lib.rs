@@ -3,9 +3,16 @@
 pub mod conv;
 pub mod dualcodec;
 pub mod frames;
+pub mod g711;
 pub mod math;
+pub mod nano;
+pub mod ogg;
+pub mod opus;
+pub mod pcm;
 pub mod reconstruct;
+pub mod resample;
 pub mod vibevoice;
 pub mod w2vbert;
+pub mod wav;
 pub mod weights;
 pub mod window;
