@@ -12,12 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use codecs::reconstruct::Codec;
-
 use crate::audio::{self, Audio};
 use crate::engine::Engine;
 use crate::event::{Events, outbox};
-use crate::pipeline::{Settings, Source};
+use crate::request::{Request, Resolver};
 use crate::worker::{Command, Worker};
 use crate::{ContextId, Error};
 
@@ -55,11 +53,13 @@ pub struct Handle {
     next_id: AtomicU64,
     stats: Arc<Mutex<Stats>>,
     threads: Vec<JoinHandle<()>>,
+    resolver: Resolver,
 }
 
 impl Handle {
     /// Starts the threads.
-    pub(crate) fn spawn(engine: Engine, codec: Arc<Codec>) -> Self {
+    pub(crate) fn spawn(engine: Engine, resolver: Resolver) -> Self {
+        let codec = resolver.codec.clone();
         let (commands, inbox) = sync_channel(COMMANDS);
         let (jobs, todo) = sync_channel(JOBS);
         let stats = Arc::new(Mutex::new(Stats::default()));
@@ -69,14 +69,15 @@ impl Handle {
             spawn_named("engine-step", move || worker.run(clock())),
             spawn_named("engine-audio", move || audio::run(Audio::new(codec), &todo, &back)),
         ];
-        Self { commands, next_id: AtomicU64::new(0), stats, threads }
+        Self { commands, next_id: AtomicU64::new(0), stats, threads, resolver }
     }
 
     /// Opens a context; its events come through the second value.
     ///
     /// # Errors
-    /// [`Error::Busy`] when the command queue is full.
-    pub(crate) fn open(&self, settings: Settings, source: Source) -> Result<(ContextId, Events), Error> {
+    /// [`Error::Option`] for a value that the bundle does not have, [`Error::Busy`] when the command queue is full.
+    pub fn open(&self, request: Request) -> Result<(ContextId, Events), Error> {
+        let (settings, source) = self.resolver.resolve(request)?;
         let id = ContextId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let commands = self.commands.clone();
         let (outbox, events) = outbox(move || {

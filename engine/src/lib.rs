@@ -14,19 +14,21 @@ pub mod kernels;
 pub mod layout;
 pub mod models;
 pub mod pipeline;
-pub mod kernels;
-pub mod layout;
-pub mod models;
+mod request;
 pub mod rng;
 pub mod runner;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
+mod start;
 pub mod text;
 mod worker;
 
 pub use event::{Event, Events, Failure, Summary};
 pub use handle::{Handle, Stats};
+pub use pipeline::Segments;
+pub use request::{Request, Text};
+pub use start::{Options, StartError};
 
 /// Names a context for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,4 +50,20 @@ pub enum Error {
     /// The engine has gone down.
     #[error("the engine has stopped")]
     Stopped,
+    /// A field of a request has a value that is not to be had.
+    #[error("{field} {value:?} is not available; {allowed}")]
+    Option {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        value: String,
+        /// What would be.
+        allowed: String,
+    },
+}
+
+impl Error {
+    fn option(field: &'static str, value: impl ToString, allowed: impl Into<String>) -> Self {
+        Self::Option { field, value: value.to_string(), allowed: allowed.into() }
+    }
 }

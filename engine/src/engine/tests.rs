@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::batch::{BLOCK_TOKENS, Batch};
+use crate::bundle::{Prompt, Silence};
 use crate::event::Event;
 use crate::grammar::StageGrammar;
 use crate::guards::Guards;
 use crate::layout::Vocabulary;
-use crate::pipeline::{Prompt, Segments, Silence};
+use crate::pipeline::Segments;
 use crate::rng;
 use crate::sampler::Sampling;
 use crate::sequence::GroupId;

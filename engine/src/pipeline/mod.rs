@@ -29,7 +29,7 @@ use crate::text::{self, Need, Passage};
 use chunk::{Chunk, Refine};
 pub use playout::{Playout, SAMPLE_RATE, sounding};
 pub(crate) use settings::Settings;
-pub use settings::{Prompt, Segments, Silence};
+pub use settings::Segments;
 
 /// Chunks of one context between their cut and their last code: enough to keep the acoustic stages in full batches, and a bound
 /// on what a long text holds.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use codecs::window;
 
+use crate::bundle::{Prompt, Silence};
 use crate::cfg;
 use crate::guards::{Attempt, Guards, Verdict};
 use crate::pipeline::chunk::Chunk;
@@ -17,40 +18,6 @@ pub enum Segments {
     Frames,
     /// After the first release only at the end of a chunk: the published way, on rows that are whole.
     Chunk,
-}
-
-/// Codes of silence, and how they are discouraged.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Silence {
-    /// Codes into which speech collapses.
-    pub collapse_codes: Vec<u16>,
-    /// Their bias.
-    pub collapse_bias: f32,
-    /// Added to it with each further attempt.
-    pub retry_bias: f32,
-    /// Codes of ordinary pauses.
-    pub ordinary_codes: Vec<u16>,
-    /// Their bias.
-    pub ordinary_bias: f32,
-}
-
-/// A voice prompt: rows of codes, the semantic one first, of equal length.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prompt {
-    /// The rows; none for a voice without prompt.
-    pub rows: Vec<Vec<u16>>,
-    /// How many leading frames each stage reads.
-    pub frames: Vec<usize>,
-}
-
-impl Prompt {
-    /// The rows that a stage reads.
-    pub(super) fn cut(&self, stage: usize) -> Vec<&[u16]> {
-        if self.rows.is_empty() {
-            return Vec::new();
-        }
-        self.rows[..=stage].iter().map(|row| &row[..row.len().min(self.frames[stage])]).collect()
-    }
 }
 
 /// Resolved settings of a context.

@@ -1,0 +1,229 @@
+//! What a caller asks for, and what becomes of it: checked against the bundle once, when the context is opened.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use codecs::reconstruct::Codec;
+
+use crate::Error;
+use crate::bundle::{Manifest, Prompt};
+use crate::grammar::Grammar;
+use crate::guards::Guards;
+use crate::pipeline::{Segments, Settings, Source};
+use crate::sampler::Sampling;
+use crate::text::ids::{Language, Style};
+use crate::text::{self, LiveSettings, Passage, TextOptions};
+
+/// Frames to the first release of a live context: 0.8 s of codes, 0.4 s of sound.
+const LIVE_FIRST_FRAMES: usize = 10;
+/// Frames to the first release of a whole text, as published: 3.2 s of codes, 2.8 s of sound.
+const WHOLE_FIRST_FRAMES: usize = 40;
+/// How long before the listener runs dry a chunk is cut from unfinished text, beyond two steps.
+const CUT_LEAD: Duration = Duration::from_millis(300);
+/// How long before the listener runs dry the codec lets go what it keeps back.
+const PAUSE_LEAD: Duration = Duration::from_millis(150);
+/// Largest guidance weight; beyond it nothing is left of the model's own scale.
+const MAX_GUIDANCE: f32 = 10.0;
+/// Largest temperature; beyond it every code is about as likely as any other.
+const MAX_TEMPERATURE: f32 = 2.0;
+
+/// Where the text of a context comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Text {
+    /// All of it is here; it is cut by the published rules.
+    Whole(String),
+    /// It comes in pieces, through [`crate::Handle::push`].
+    Live(LiveSettings),
+}
+
+/// What a context is to be. Anything left `None` is the bundle's default.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The text.
+    pub text: Text,
+    /// What is done to it before it is spoken.
+    pub options: TextOptions,
+    /// Name of a voice.
+    pub voice: Option<String>,
+    /// Name or code of a language.
+    pub language: Option<String>,
+    /// Name of a style.
+    pub style: Option<String>,
+    /// Decides all draws: the same seed and text give the same codes.
+    pub seed: u64,
+    /// Temperature of the semantic stage.
+    pub temperature: Option<f32>,
+    /// Temperature of the acoustic stages.
+    pub acoustic_temperature: Option<f32>,
+    /// Guidance weight; 1 switches guidance off.
+    pub guidance: Option<f32>,
+    /// Where segments are cut.
+    pub segments: Segments,
+    /// Frames to the first release; a multiple of 5 above the codec's withheld frames.
+    pub first_frames: usize,
+    /// How far the context may run ahead of its listener; `None`: nobody listens in real time.
+    pub max_ahead: Option<Duration>,
+    /// 0 to 9, 9 the most urgent; orders contexts without first audio.
+    pub priority: u8,
+}
+
+impl Request {
+    /// A text that is there as a whole, for a file: the published way.
+    pub fn whole(text: impl Into<String>) -> Self {
+        Self {
+            text: Text::Whole(text.into()),
+            options: TextOptions::default(),
+            voice: None,
+            language: None,
+            style: None,
+            seed: 0,
+            temperature: None,
+            acoustic_temperature: None,
+            guidance: None,
+            segments: Segments::Chunk,
+            first_frames: WHOLE_FIRST_FRAMES,
+            max_ahead: None,
+            priority: 5,
+        }
+    }
+
+    /// A text that is still being written, for somebody who listens.
+    pub fn live() -> Self {
+        Self {
+            text: Text::Live(LiveSettings::default()),
+            segments: Segments::Frames,
+            first_frames: LIVE_FIRST_FRAMES,
+            max_ahead: Some(Duration::from_secs(6)),
+            ..Self::whole(String::new())
+        }
+    }
+}
+
+/// A voice that can be asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct LoadedVoice {
+    pub(crate) name: String,
+    pub(crate) language: Language,
+    pub(crate) prompt: Arc<Prompt>,
+}
+
+/// What requests are checked against.
+pub(crate) struct Resolver {
+    pub(crate) manifest: Manifest,
+    pub(crate) voices: Vec<LoadedVoice>,
+    pub(crate) grammar: Arc<Grammar>,
+    pub(crate) codec: Arc<Codec>,
+    pub(crate) guards: Arc<Guards>,
+}
+
+impl Resolver {
+    /// The settings and the text of a context.
+    ///
+    /// # Errors
+    /// A field with a value that the bundle or the engine does not have.
+    pub(crate) fn resolve(&self, request: Request) -> Result<(Settings, Source), Error> {
+        let manifest = &self.manifest;
+        let voice = self.voice(request.voice.as_deref())?;
+        let language = self.language(request.language.as_deref(), voice)?;
+        let style = self.style(request.style.as_deref())?;
+        let plan = self
+            .codec
+            .plan(request.first_frames)
+            .map_err(|e| Error::option("first_frames", request.first_frames, e.to_string()))?;
+        let settings = Settings {
+            seed: request.seed,
+            opened_at: Duration::ZERO,
+            priority: request.priority.min(9),
+            max_ahead: request.max_ahead,
+            cut_lead: CUT_LEAD,
+            pause_lead: PAUSE_LEAD,
+            window: plan.settings().clone(),
+            segments: request.segments,
+            sampling: warmed("temperature", manifest.sampling.semantic, request.temperature)?,
+            acoustic: warmed(
+                "acoustic_temperature",
+                manifest.sampling.acoustic,
+                request.acoustic_temperature,
+            )?,
+            guidance: self.guidance(request.guidance)?,
+            end_bias: manifest.sampling.end_bias,
+            forced_first_code: manifest.forced_first_code,
+            silence: Arc::new(manifest.silence.clone()),
+            guards: self.guards.clone(),
+            tries: manifest.sampling.tries,
+            prompt: voice.prompt.clone(),
+            control: self.control(language, style)?,
+        };
+        Ok((settings, source(request.text, request.options)))
+    }
+
+    fn voice(&self, name: Option<&str>) -> Result<&LoadedVoice, Error> {
+        let name = name.unwrap_or(&self.manifest.default_voice);
+        self.voices.iter().find(|v| v.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.voices.iter().map(|v| v.name.as_str()).collect();
+            Error::option("voice", name, format!("voices: {}", names.join(", ")))
+        })
+    }
+
+    fn language(&self, name: Option<&str>, voice: &LoadedVoice) -> Result<Language, Error> {
+        let known = &self.manifest.languages;
+        let Some(name) = name else { return Ok(voice.language) };
+        let language = name.parse::<Language>().ok().filter(|l| known.contains(l));
+        language.ok_or_else(|| Error::option("language", name, list("languages", known)))
+    }
+
+    fn style(&self, name: Option<&str>) -> Result<Style, Error> {
+        let known = &self.manifest.styles;
+        let Some(name) = name else { return Ok(self.manifest.default_style) };
+        let style = name.parse::<Style>().ok().filter(|s| known.contains(s));
+        style.ok_or_else(|| Error::option("style", name, list("styles", known)))
+    }
+
+    fn guidance(&self, asked: Option<f32>) -> Result<Option<f32>, Error> {
+        let weight = asked.or(self.manifest.sampling.cfg).unwrap_or(1.0);
+        if weight == 1.0 {
+            return Ok(None);
+        }
+        if !self.manifest.null_trained {
+            let reason = "this model was not trained without its condition, so only 1 is allowed";
+            return Err(Error::option("guidance", weight, reason));
+        }
+        if !(0.0..=MAX_GUIDANCE).contains(&weight) {
+            return Err(Error::option("guidance", weight, format!("0 to {MAX_GUIDANCE}")));
+        }
+        Ok(Some(weight))
+    }
+
+    fn control(&self, language: Language, style: Style) -> Result<Arc<[Vec<u32>]>, Error> {
+        let block = |stage: &crate::grammar::StageGrammar| {
+            let mut ids = Vec::new();
+            let known = stage.characters.control(language, style, &mut ids);
+            known.map_err(|e| Error::option("style", style, e.to_string()))?;
+            Ok(ids)
+        };
+        self.grammar.stages.iter().map(block).collect()
+    }
+}
+
+fn source(text: Text, options: TextOptions) -> Source {
+    match text {
+        Text::Whole(text) => Source::Whole {
+            raw_chars: text.chars().count(),
+            chunks: text::whole(&text, options).into(),
+        },
+        Text::Live(live) => Source::Live(Box::new(Passage::new(options, live))),
+    }
+}
+
+fn warmed(field: &'static str, default: Sampling, asked: Option<f32>) -> Result<Sampling, Error> {
+    let temperature = asked.unwrap_or(default.temperature);
+    if !(0.0..=MAX_TEMPERATURE).contains(&temperature) {
+        return Err(Error::option(field, temperature, format!("0 to {MAX_TEMPERATURE}")));
+    }
+    Ok(Sampling { temperature, ..default })
+}
+
+fn list<T: ToString>(what: &str, values: &[T]) -> String {
+    let names: Vec<String> = values.iter().map(T::to_string).collect();
+    format!("{what}: {}", names.join(", "))
+}

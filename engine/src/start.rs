@@ -1,0 +1,273 @@
+//! From a bundle on disk to a running engine: networks, codec and voices are loaded, memory is shared out.
+
+use std::sync::Arc;
+
+use codecs::nano::Nano;
+use codecs::reconstruct::{Codec, Dual, Family, SetupError};
+use codecs::weights::{LoadError, Weights};
+use codecs::{dualcodec, vibevoice, window};
+
+use crate::Handle;
+use crate::batch::BLOCK_TOKENS;
+use crate::bundle::{self, Bundle, VoicePrompt};
+use crate::engine::Engine;
+use crate::grammar::{Grammar, StageGrammar};
+use crate::guards::Guards;
+use crate::kernels::matrix::Precision;
+use crate::layout::{Vocabulary, WindowLimits};
+use crate::models::config::open_stage;
+use crate::models::qwen3::{self, Qwen3};
+use crate::request::{LoadedVoice, Resolver};
+use crate::runner::StageModel;
+use crate::scheduler::Budget;
+use crate::text::ids::CharacterIds;
+
+/// Longest control block, in ids: delimiters, a label of a few words, the line feed.
+const CONTROL_IDS: usize = 16;
+/// Key/value memory that is taken when nothing else is said: some hundred small contexts of a small voice ...
+const KV_BYTES: usize = 512 << 20;
+/// ... and never less than so many windows of the greatest length.
+const KV_WINDOWS: usize = 4;
+
+/// How an engine is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How the matrices of the stages are stored.
+    pub precision: Precision,
+    /// Threads of a step, the step thread among them.
+    pub threads: usize,
+    /// Bytes of key/value memory; `None`: 512 MiB, or four windows of the greatest length if that is more.
+    pub kv_bytes: Option<usize>,
+    /// Prefill tokens in a step.
+    pub prefill_tokens: usize,
+    /// Sequences of one stage in a step.
+    pub sequences: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            precision: Precision::F32,
+            threads: 1,
+            kv_bytes: None,
+            prefill_tokens: 512,
+            sequences: 128,
+        }
+    }
+}
+
+/// Why an engine could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A part of the bundle is missing or damaged.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The codec cannot follow the bundle's settings.
+    #[error(transparent)]
+    Codec(#[from] SetupError),
+    /// The longest window would not fit.
+    #[error("kv_bytes is {given}, this bundle needs at least {needed}")]
+    KvBytes {
+        /// The setting.
+        given: usize,
+        /// One window of the greatest length in every stage.
+        needed: usize,
+    },
+    /// The step threads could not be made.
+    #[error("threads is {threads}: {reason}")]
+    Threads {
+        /// The setting.
+        threads: usize,
+        /// What the system said.
+        reason: String,
+    },
+    /// A voice is a recording, and this bundle has nothing that encodes it.
+    #[error("voice {name:?} is a recording: make codes of it first")]
+    Recording {
+        /// The voice.
+        name: String,
+    },
+}
+
+/// Loading as it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Parameters loaded so far.
+    pub loaded: usize,
+    /// Parameters of all stages.
+    pub total: usize,
+}
+
+impl Handle {
+    /// Loads a bundle and starts the threads.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub fn start(
+        bundle: &Bundle,
+        options: &Options,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, StartError> {
+        let loaded = Loaded::load(bundle, options, progress)?;
+        let blocks = share_memory(bundle, options.kv_bytes)?;
+        let budget =
+            Budget { prefill_tokens: options.prefill_tokens.max(2), sequences: options.sequences };
+        let grammar = loaded.resolver.grammar.clone();
+        let engine = Engine::new(grammar, loaded.models, &blocks, budget);
+        Ok(Self::spawn(engine, loaded.resolver))
+    }
+}
+
+/// Everything of a bundle that an engine needs, in memory.
+pub(crate) struct Loaded {
+    pub(crate) models: Vec<Box<dyn StageModel>>,
+    pub(crate) resolver: Resolver,
+}
+
+impl Loaded {
+    pub(crate) fn load(
+        bundle: &Bundle,
+        options: &Options,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Self, StartError> {
+        let models = load_stages(bundle, options, progress)?;
+        let grammar = Arc::new(read_grammar(bundle)?);
+        let manifest = bundle.manifest.clone();
+        let silence = &manifest.silence;
+        let guards = Guards {
+            min_codes: manifest.sampling.min_codes,
+            max_codes: manifest.sampling.max_codes,
+            characters_per_second: manifest.characters_per_second.clone(),
+            silence: [&silence.collapse_codes[..], &silence.ordinary_codes].concat(),
+        };
+        let voices = bundle.voices.iter().map(load_voice).collect::<Result<_, _>>()?;
+        let codec = Arc::new(load_codec(bundle)?);
+        let guards = Arc::new(guards);
+        Ok(Self { models, resolver: Resolver { manifest, voices, grammar, codec, guards } })
+    }
+}
+
+fn load_stages(
+    bundle: &Bundle,
+    options: &Options,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Vec<Box<dyn StageModel>>, StartError> {
+    let pool = thread_pool(options.threads)?;
+    let kept = bundle.kept_ids()?;
+    let total = bundle.stages.iter().map(|s| s.config.parameters()).sum();
+    let mut loaded = 0;
+    let mut models: Vec<Box<dyn StageModel>> = Vec::with_capacity(bundle.stages.len());
+    for (stage, kept) in bundle.stages.iter().zip(&kept) {
+        let (config, weights) = open_stage(&stage.folder)?;
+        let options = qwen3::Options {
+            precision: options.precision,
+            kept_ids: Some(kept),
+            pool: pool.clone(),
+        };
+        let mut count = |parameters| {
+            loaded += parameters;
+            progress(Progress { loaded, total });
+        };
+        models.push(Box::new(Qwen3::load(&weights, &config, &options, &mut count)?));
+    }
+    Ok(models)
+}
+
+/// The threads beside the step thread, which works too; none when it works alone.
+fn thread_pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, StartError> {
+    if threads < 2 {
+        return Ok(None);
+    }
+    let name = |i| format!("engine-step-{i}");
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build();
+    let pool = pool.map_err(|e| StartError::Threads { threads, reason: e.to_string() })?;
+    Ok(Some(Arc::new(pool)))
+}
+
+fn read_grammar(bundle: &Bundle) -> Result<Grammar, LoadError> {
+    let stage = |stage: &bundle::Stage| {
+        let file = stage.folder.join("tokenizer.json");
+        let json =
+            std::fs::read(&file).map_err(|source| LoadError::Io { file: file.clone(), source })?;
+        let wrong = |e: crate::text::ids::IdError| LoadError::malformed(&file, e.to_string());
+        let characters = CharacterIds::new(&json).map_err(wrong)?;
+        let config = &stage.config;
+        let vocabulary = Vocabulary {
+            stage: config.stage,
+            pad: config.pad,
+            end_of_speech: config.end_of_speech,
+            text_split: config.text_split,
+            audio_split: config.audio_split,
+            line_feed: characters.id('\n').map_err(wrong)?,
+            audio_start: config.audio_start,
+            semantic_codes: config.semantic_codes as u32,
+            acoustic_codes: config.acoustic_codes as u32,
+            realign: config.realign,
+        };
+        Ok(StageGrammar { vocabulary, characters })
+    };
+    Ok(Grammar { stages: bundle.stages.iter().map(stage).collect::<Result<_, LoadError>>()? })
+}
+
+fn load_voice(voice: &bundle::Voice) -> Result<LoadedVoice, StartError> {
+    match &voice.prompt {
+        VoicePrompt::Codes(prompt) => Ok(LoadedVoice {
+            name: voice.name.clone(),
+            language: voice.language,
+            prompt: Arc::new(prompt.clone()),
+        }),
+        VoicePrompt::Audio(_) => Err(StartError::Recording { name: voice.name.clone() }),
+    }
+}
+
+fn load_codec(bundle: &Bundle) -> Result<Codec, StartError> {
+    let manifest = &bundle.manifest;
+    let family = match &bundle.codec {
+        bundle::Codec::Nano { folder } => {
+            Family::Nano(Box::new(Nano::load(folder, manifest.output_gain)?))
+        }
+        bundle::Codec::DualCodecVibeVoice { dualcodec, dualcodec_config, vibevoice, .. } => {
+            let config = match dualcodec_config {
+                Some(file) => dualcodec::Config::read(file)?,
+                None => dualcodec::Config::release(),
+            };
+            let acoustic_rows = bundle.stages.len() - 1;
+            let weights = Weights::open(dualcodec)?;
+            let decoder = dualcodec::Decoder::load(&weights, &config, acoustic_rows)?;
+            Family::Dual(Dual::new(decoder, &config, vibevoice::Tokenizer::open(vibevoice)?))
+        }
+    };
+    let silence = manifest.trailing.as_ref().map(|t| t.codes.clone());
+    Ok(Codec::new(family, window::Settings::default(), silence)?)
+}
+
+/// Blocks of each stage: as many windows of the greatest length as the bytes hold, the same number in every stage.
+fn share_memory(bundle: &Bundle, kv_bytes: Option<usize>) -> Result<Vec<usize>, StartError> {
+    let manifest = &bundle.manifest;
+    let window = |stage: &bundle::Stage| {
+        let config = &stage.config;
+        let limits = WindowLimits {
+            prompt_frames: manifest.prompt_frames[config.stage],
+            control: CONTROL_IDS,
+            characters: manifest.chunk_characters,
+            lookahead: manifest.lookahead_characters,
+            codes: manifest.sampling.max_codes,
+        };
+        let pair = if config.stage == 0 && manifest.null_trained { 2 } else { 1 };
+        (limits.longest(config.stage, true) + BLOCK_TOKENS) * pair
+    };
+    let tokens: Vec<usize> = bundle.stages.iter().map(window).collect();
+    let bytes = |stage: &bundle::Stage| {
+        let config = &stage.config;
+        2 * config.layers * config.kv_heads * config.head_dim * size_of::<f32>()
+    };
+    let needed: usize = bundle.stages.iter().zip(&tokens).map(|(s, t)| t * bytes(s)).sum();
+    let given = kv_bytes.unwrap_or_else(|| KV_BYTES.max(KV_WINDOWS * needed));
+    if given < needed {
+        return Err(StartError::KvBytes { given, needed });
+    }
+    let blocks = |tokens: &usize| {
+        (*tokens as u128 * given as u128 / needed as u128) as usize / BLOCK_TOKENS
+    };
+    Ok(tokens.iter().map(blocks).collect())
+}
