@@ -13,6 +13,16 @@ pub enum ForwardError {
         /// Which row of the batch.
         row: usize,
     },
+    /// The batch is not one that the stage can run: an id without an embedding row, a block that is not there or not free.
+    #[error("stage {stage}: batch row {row}: {reason}")]
+    Batch {
+        /// Which stage, 0 based.
+        stage: usize,
+        /// Which row of the batch.
+        row: usize,
+        /// What does not fit.
+        reason: String,
+    },
     /// The device refused (out of memory, lost).
     #[error("stage {stage}: {reason}")]
     Device {

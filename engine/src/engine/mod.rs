@@ -1,0 +1,175 @@
+//! One loop, three calls: schedule, run, apply. Owns the contexts, the scheduler and the networks; knows no thread, no clock
+//! and no channel, so that a test can run it on invented time.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ContextId;
+use crate::block_manager::BlockCounts;
+use crate::event::{Failure, Summary};
+use crate::grammar::Grammar;
+use crate::pipeline::{AudioJob, Context, Env, Settings, Source};
+use crate::runner::{ForwardError, StageModel};
+use crate::scheduler::{Budget, Scheduled, Scheduler};
+
+/// What one step did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Tokens that ran, all stages together.
+    pub(crate) tokens: usize,
+    /// When there will be something to do though nothing arrives; `None`: only a command can make work.
+    pub(crate) wake_at: Option<Duration>,
+}
+
+/// The networks of a bundle, with the scheduler that feeds them and the contexts they speak for.
+pub(crate) struct Engine {
+    grammar: Arc<Grammar>,
+    models: Vec<Box<dyn StageModel>>,
+    scheduler: Scheduler,
+    contexts: BTreeMap<ContextId, Context>,
+    jobs: VecDeque<AudioJob>,
+    logits: Vec<Vec<f32>>,
+}
+
+impl Engine {
+    /// An engine with `blocks[i]` blocks for stage i.
+    pub(crate) fn new(
+        grammar: Arc<Grammar>,
+        mut models: Vec<Box<dyn StageModel>>,
+        blocks: &[usize],
+        budget: Budget,
+    ) -> Self {
+        for (model, &blocks) in models.iter_mut().zip(blocks) {
+            model.reserve(blocks);
+        }
+        let logits = vec![Vec::new(); models.len()];
+        Self {
+            grammar,
+            models,
+            scheduler: Scheduler::new(blocks, budget),
+            contexts: BTreeMap::new(),
+            jobs: VecDeque::new(),
+            logits,
+        }
+    }
+
+    /// Takes in a context.
+    pub(crate) fn open(&mut self, id: ContextId, settings: Settings, source: Source) {
+        self.contexts.insert(id, Context::new(id, settings, source));
+    }
+
+    /// A context that has not made its last job yet.
+    pub(crate) fn context(&mut self, id: ContextId) -> Option<&mut Context> {
+        self.contexts.get_mut(&id)
+    }
+
+    /// Ends a context now: its blocks are free and its jobs are gone when this returns. `None`: it was over already.
+    pub(crate) fn cancel(&mut self, id: ContextId) -> Option<Summary> {
+        self.jobs.retain(|job| job.context != id);
+        let mut context = self.contexts.remove(&id)?;
+        Some(context.stop(&mut self.scheduler))
+    }
+
+    /// The next job for the codec.
+    pub(crate) fn next_job(&mut self) -> Option<AudioJob> {
+        self.jobs.pop_front()
+    }
+
+    /// Contexts that are not complete.
+    pub(crate) fn contexts(&self) -> usize {
+        self.contexts.len()
+    }
+
+    /// Block counts of each stage.
+    pub(crate) fn blocks(&self) -> Vec<BlockCounts> {
+        (0..self.models.len()).map(|stage| self.scheduler.blocks(stage)).collect()
+    }
+
+    /// The scheduler, to read.
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    /// The scheduler, for tests that disturb it.
+    #[cfg(test)]
+    pub(crate) fn scheduler_mut(&mut self) -> &mut Scheduler {
+        &mut self.scheduler
+    }
+
+    /// Schedules, runs and applies one batch of each stage. `held_up` names contexts whose reader is too slow.
+    pub(crate) fn step(&mut self, now: Duration, held_up: impl Fn(ContextId) -> bool) -> Step {
+        self.advance(now, &held_up);
+        let contexts = &self.contexts;
+        let step = self.scheduler.schedule(|id| {
+            contexts.get(&id).filter(|_| !held_up(id)).and_then(|context| context.urgency(now))
+        });
+        let outcomes = self.run(&step);
+        self.apply(now, &step, outcomes);
+        self.advance(now, &held_up);
+        let tokens = step.iter().flat_map(|s| &s.tokens).sum();
+        Step { tokens, wake_at: self.contexts.values().filter_map(Context::wake_at).min() }
+    }
+
+    fn advance(&mut self, now: Duration, held_up: &impl Fn(ContextId) -> bool) {
+        let Self { grammar, scheduler, jobs, contexts, .. } = self;
+        let mut env = Env { now, grammar, scheduler, jobs };
+        for (&id, context) in contexts.iter_mut() {
+            if !held_up(id) {
+                context.advance(&mut env);
+            }
+        }
+        contexts.retain(|_, context| !context.finished());
+    }
+
+    /// Forwards of all stages; each fills its own logits.
+    fn run(&mut self, step: &[Scheduled]) -> Vec<Result<(), ForwardError>> {
+        let mut outcomes = Vec::with_capacity(self.models.len());
+        for (stage, (model, logits)) in self.models.iter_mut().zip(&mut self.logits).enumerate() {
+            logits.clear();
+            let batch = self.scheduler.batch(step, stage);
+            let outcome =
+                if batch.rows.is_empty() { Ok(()) } else { model.forward(&batch, logits) };
+            outcomes.push(outcome);
+        }
+        outcomes
+    }
+
+    /// Gives every completed group its logits. A context that cannot go on fails alone.
+    fn apply(&mut self, now: Duration, step: &[Scheduled], outcomes: Vec<Result<(), ForwardError>>) {
+        let mut failed: Vec<(ContextId, Failure)> = Vec::new();
+        let mut taken = vec![0; self.models.len()];
+        for scheduled in step {
+            let Some(group) = self.scheduler.group(scheduled.group) else { continue };
+            let (id, stage) = (group.context, scheduled.stage);
+            if let Err(error) = &outcomes[stage] {
+                failed.push((id, Failure::Model(error.to_string())));
+                continue;
+            }
+            let length = self.models[stage].outputs() * group.cost();
+            self.scheduler.ran(scheduled);
+            if !scheduled.completes {
+                continue;
+            }
+            let Self { grammar, scheduler, jobs, contexts, logits, .. } = self;
+            let rows = &mut logits[stage][taken[stage]..taken[stage] + length];
+            taken[stage] += length;
+            let mut env = Env { now, grammar, scheduler, jobs };
+            let context = contexts.get_mut(&id).expect("groups of a context go with it; this is a bug");
+            if let Err(failure) = context.on_logits(scheduled.group, rows, &mut env) {
+                failed.push((id, failure));
+            }
+        }
+        failed.into_iter().for_each(|(id, failure)| self.fail(id, failure));
+    }
+
+    fn fail(&mut self, id: ContextId, failure: Failure) {
+        if let Some(mut context) = self.contexts.remove(&id) {
+            context.stop(&mut self.scheduler);
+            self.jobs.push_back(context.failed(failure));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

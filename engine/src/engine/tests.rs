@@ -1,0 +1,535 @@
+//! The whole engine over a network that hashes what it can see: any key or value in a wrong place, any token at a wrong
+//! position, any neighbour that leaks in changes what is said.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::batch::{BLOCK_TOKENS, Batch};
+use crate::event::Event;
+use crate::grammar::StageGrammar;
+use crate::guards::Guards;
+use crate::layout::Vocabulary;
+use crate::pipeline::{Prompt, Segments, Silence};
+use crate::rng;
+use crate::sampler::Sampling;
+use crate::sequence::GroupId;
+use crate::text::ids::CharacterIds;
+use crate::text::{self, TextOptions};
+use codecs::window;
+
+const SEMANTIC: u32 = 64;
+const ACOUSTIC: u32 = 32;
+const STAGES: usize = 4;
+/// Blocks of each stage in the roomy engines: more than any test needs at once.
+const ROOMY: usize = 1200;
+const BUDGET: Budget = Budget { prefill_tokens: 256, sequences: 64 };
+
+/// Stores the id and position of every token where keys and values would lie, and makes logits of a hash of all that a
+/// sequence sees there.
+struct Hashing {
+    vocabulary: Vocabulary,
+    slots: Vec<u64>,
+    /// What is said instead of what the hash says, as long as it lasts.
+    script: VecDeque<usize>,
+    broken_after: Option<u32>,
+    forwards: u32,
+}
+
+impl StageModel for Hashing {
+    fn vocabulary(&self) -> usize {
+        1000
+    }
+
+    fn outputs(&self) -> usize {
+        self.vocabulary.outputs()
+    }
+
+    fn reserve(&mut self, blocks: usize) {
+        self.slots = vec![0; blocks * BLOCK_TOKENS];
+    }
+
+    fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
+        self.forwards += 1;
+        for (number, row) in batch.rows.iter().enumerate() {
+            let slot = |t: usize| row.blocks[t / BLOCK_TOKENS] as usize * BLOCK_TOKENS + t % BLOCK_TOKENS;
+            for (i, at) in row.tokens.clone().enumerate() {
+                let token = u64::from(batch.ids[at]) << 32 | batch.positions[at] as u32 as u64;
+                self.slots[slot(row.computed + i)] = token;
+            }
+            if !row.logits {
+                continue;
+            }
+            let seen = row.computed + row.tokens.len();
+            let hash = (0..seen).fold(7u64, |h, t| {
+                (h ^ self.slots[slot(t)]).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
+            });
+            let start = logits.len();
+            logits.extend((0..self.outputs()).map(|i| rng::uniform(hash, 1, i as u64) as f32 * 4.0));
+            if self.broken_after == Some(self.forwards) && number + 1 == batch.rows.len() {
+                logits[start] = f32::NAN;
+            }
+            // Chunks end by themselves after some thirty codes.
+            if self.vocabulary.stage == 0 && hash % 30 != 0 {
+                let stops = start + SEMANTIC as usize;
+                logits[stops..].fill(-30.0);
+            }
+            if let Some(output) = self.script.pop_front() {
+                logits[start + output] = 1000.0;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn characters() -> CharacterIds {
+    let nano = concat!(env!("CARGO_MANIFEST_DIR"), "/../voices/nano/cb0/tokenizer.json");
+    CharacterIds::new(&std::fs::read(nano).unwrap()).unwrap()
+}
+
+fn vocabulary(stage: usize) -> Vocabulary {
+    Vocabulary {
+        stage,
+        pad: 256,
+        end_of_speech: 259,
+        text_split: 260,
+        audio_split: 261,
+        line_feed: 10,
+        audio_start: 300,
+        semantic_codes: SEMANTIC,
+        acoustic_codes: ACOUSTIC,
+        realign: 25,
+    }
+}
+
+fn engine_with(blocks: usize, budget: Budget, script: &[usize]) -> Engine {
+    let models = (0..STAGES).map(|stage| {
+        let script = if stage == 0 { script.iter().copied().collect() } else { VecDeque::new() };
+        let vocabulary = vocabulary(stage);
+        Box::new(Hashing { vocabulary, slots: Vec::new(), script, broken_after: None, forwards: 0 })
+            as Box<dyn StageModel>
+    });
+    let stages = (0..STAGES)
+        .map(|stage| StageGrammar { vocabulary: vocabulary(stage), characters: characters() })
+        .collect();
+    Engine::new(Arc::new(Grammar { stages }), models.collect(), &[blocks; STAGES], budget)
+}
+
+fn engine(blocks: usize, budget: Budget) -> Engine {
+    engine_with(blocks, budget, &[])
+}
+
+fn settings(seed: u64) -> Settings {
+    let control: Vec<Vec<u32>> = vec![vec![257, 270, 258, 10]; STAGES];
+    Settings {
+        seed,
+        opened_at: Duration::ZERO,
+        priority: 5,
+        max_ahead: None,
+        cut_lead: Duration::from_millis(300),
+        pause_lead: Duration::from_millis(100),
+        window: window::Settings { first_frames: 10, ..window::Settings::default() },
+        segments: Segments::Frames,
+        sampling: Sampling { temperature: 0.8, top_k: 20, top_p: 0.95, frequency_penalty: 0.0 },
+        acoustic: Sampling::GREEDY,
+        guidance: None,
+        end_bias: 0.0,
+        forced_first_code: None,
+        silence: Arc::new(Silence::default()),
+        guards: Arc::new(Guards {
+            min_codes: 5,
+            max_codes: 120,
+            characters_per_second: 1.0..=1000.0,
+            silence: Vec::new(),
+        }),
+        tries: 1,
+        prompt: Arc::new(Prompt::default()),
+        control: control.into(),
+    }
+}
+
+/// A whole text in the chunks given.
+fn source(chunks: &[&str]) -> Source {
+    Source::Whole { chunks: text::given(chunks, TextOptions::default()).into(), raw_chars: 0 }
+}
+
+const TALE: [&str; 5] =
+    ["The first one.", "A second sentence follows.", "Third.", "And a fourth, longer.", "The end."];
+
+/// What was handed to the codec, context by context.
+#[derive(Debug, Default, PartialEq, Eq, Clone)]
+struct Spoken {
+    rows: Vec<Vec<u16>>,
+    ends: Vec<u64>,
+    outcome: Option<Result<Summary, Failure>>,
+}
+
+type Heard = BTreeMap<ContextId, Spoken>;
+
+fn hear(engine: &mut Engine, heard: &mut Heard) {
+    while let Some(job) = engine.next_job() {
+        let spoken = heard.entry(job.context).or_default();
+        assert!(spoken.outcome.is_none(), "nothing follows the last job");
+        spoken.rows.resize(STAGES, Vec::new());
+        for (all, new) in spoken.rows.iter_mut().zip(&job.rows) {
+            all.extend(new);
+        }
+        spoken.ends.extend(job.marks.iter().filter_map(|(_, event)| match event {
+            Event::ChunkEnd { end, .. } => Some(*end),
+            _ => None,
+        }));
+        spoken.outcome = job.last;
+    }
+}
+
+/// Steps until every context is over; `disturb` may interfere before each step.
+fn run(engine: &mut Engine, mut disturb: impl FnMut(&mut Engine, usize)) -> Heard {
+    let mut heard = Heard::new();
+    for step in 0.. {
+        disturb(engine, step);
+        let ran = engine.step(Duration::from_millis(step as u64), |_| false);
+        if step % 16 == 0 {
+            assert_eq!(engine.scheduler().check_integrity(), Ok(()));
+        }
+        hear(engine, &mut heard);
+        if engine.contexts() == 0 {
+            break;
+        }
+        assert!(step < 200_000, "{} contexts do not come to an end", engine.contexts());
+        assert!(ran.tokens > 0, "contexts wait for nothing at step {step}");
+    }
+    assert!(engine.blocks().iter().all(|b| b.in_use == 0), "blocks are held by nobody");
+    heard
+}
+
+fn undisturbed(engine: &mut Engine) -> Heard {
+    run(engine, |_, _| {})
+}
+
+/// One context alone in a roomy engine.
+fn alone(settings: Settings, chunks: &[&str]) -> Spoken {
+    let mut engine = engine(ROOMY, BUDGET);
+    engine.open(ContextId(0), settings, source(chunks));
+    undisturbed(&mut engine).remove(&ContextId(0)).unwrap()
+}
+
+fn guided(seed: u64) -> Settings {
+    Settings { guidance: Some(1.6), ..settings(seed) }
+}
+
+#[test]
+fn a_passage_is_spoken_chunk_by_chunk_to_its_end() {
+    let spoken = alone(settings(1), &TALE);
+    assert!(matches!(spoken.outcome, Some(Ok(_))));
+    assert_eq!(spoken.ends.len(), TALE.len());
+    assert!(spoken.ends.is_sorted());
+    let frames = spoken.rows[0].len();
+    assert!(frames >= 5 * TALE.len());
+    assert!(spoken.rows.iter().all(|row| row.len() == frames), "all rows are equally long");
+    assert_eq!(spoken.ends[4], frames as u64 * 1920);
+}
+
+#[test]
+fn the_same_seed_says_the_same_alone_and_among_others() {
+    for make in [settings as fn(u64) -> Settings, guided] {
+        let expected: Vec<Spoken> = (0..8).map(|i| alone(make(i), &TALE)).collect();
+        let mut engine = engine(ROOMY, BUDGET);
+        for i in 0..32 {
+            engine.open(ContextId(i), make(i % 8), source(&TALE));
+        }
+        for (id, spoken) in undisturbed(&mut engine) {
+            assert_eq!(spoken, expected[id.0 as usize % 8]);
+        }
+    }
+    assert_ne!(alone(settings(1), &TALE), alone(settings(2), &TALE));
+}
+
+#[test]
+fn preemption_and_small_prefill_budgets_change_nothing() {
+    let expected: Vec<Spoken> = (0..6).map(|i| alone(guided(i), &TALE)).collect();
+    for prefill_tokens in [3, 16, 64] {
+        // Room for about two of the six contexts, so they displace one another all the time; some are displaced by hand.
+        let mut engine = engine(36, Budget { prefill_tokens, sequences: 5 });
+        for i in 0..6 {
+            engine.open(ContextId(i), guided(i), source(&TALE));
+        }
+        let heard = run(&mut engine, |engine, step| {
+            if step % 50 == 0 {
+                let groups: Vec<GroupId> = engine.scheduler().group_ids().collect();
+                if let Some(&group) = groups.get(step * 7 % groups.len().max(1)) {
+                    engine.scheduler_mut().preempt(group);
+                }
+            }
+        });
+        assert!(engine.scheduler().preemptions() > 20);
+        for (id, spoken) in heard {
+            assert_eq!(spoken, expected[id.0 as usize]);
+        }
+    }
+}
+
+#[test]
+fn chunks_refined_one_by_one_or_together_have_the_same_codes() {
+    let whole = || Settings { segments: Segments::Chunk, ..settings(3) };
+    let together = alone(whole(), &TALE);
+    let mut engine = engine(ROOMY, Budget { prefill_tokens: 16, sequences: 1 });
+    engine.open(ContextId(0), whole(), source(&TALE));
+    assert_eq!(undisturbed(&mut engine)[&ContextId(0)], together);
+}
+
+#[test]
+fn random_cancels_leave_nothing_behind() {
+    let mut engine = engine(300, BUDGET);
+    let mut next = 0;
+    let mut heard = Heard::new();
+    let mut over = std::collections::BTreeSet::new();
+    for step in 0..5000u64 {
+        if engine.contexts() < 12 {
+            let make = if next % 3 == 0 { guided } else { settings };
+            engine.open(ContextId(next), make(next), source(&TALE));
+            next += 1;
+        }
+        let draw = |stream| rng::uniform(5, stream, step);
+        if draw(1) < 0.9 {
+            let id = ContextId(next - 1 - (draw(2) * 12.0) as u64 % next);
+            if engine.cancel(id).is_some() {
+                over.insert(id);
+            }
+            assert_eq!(engine.scheduler().check_integrity(), Ok(()));
+        }
+        engine.step(Duration::from_millis(step), |_| false);
+        while let Some(job) = engine.next_job() {
+            assert!(!over.contains(&job.context), "a job of a cancelled context");
+        }
+    }
+    assert!(over.len() >= 1000, "{} cancels hit a live context", over.len());
+    hear(&mut engine, &mut heard);
+    for id in 0..next {
+        engine.cancel(ContextId(id));
+    }
+    assert!(engine.scheduler().is_empty());
+    assert!(engine.blocks().iter().all(|b| b.in_use == 0));
+}
+
+#[test]
+fn prompt_rows_above_a_stage_do_not_touch_it() {
+    let with_row = |row: usize, code: u16| {
+        let mut rows = vec![vec![1u16; 20]; STAGES];
+        rows[row].fill(code);
+        let prompt = Prompt { rows, frames: vec![20; STAGES] };
+        alone(Settings { prompt: Arc::new(prompt), ..settings(4) }, &TALE)
+    };
+    let plain = with_row(0, 1);
+    for row in 1..STAGES {
+        let other = with_row(row, 9);
+        assert_eq!(other.rows[..row], plain.rows[..row]);
+        assert_ne!(other.rows[row], plain.rows[row]);
+    }
+}
+
+#[test]
+fn acoustic_rows_depend_on_c0_and_not_on_the_seed() {
+    let greedy = |seed| Settings { sampling: Sampling::GREEDY, ..settings(seed) };
+    assert_eq!(alone(greedy(1), &TALE), alone(greedy(2), &TALE));
+}
+
+#[test]
+fn segments_cut_for_latency_keep_what_they_have_said() {
+    let mut engine = engine(ROOMY, BUDGET);
+    engine.open(ContextId(0), settings(6), source(&TALE));
+    let mut before = Heard::new();
+    while engine.contexts() > 0 {
+        engine.step(Duration::ZERO, |_| false);
+        let mut now = before.clone();
+        hear(&mut engine, &mut now);
+        for (id, spoken) in &before {
+            for (old, new) in spoken.rows.iter().zip(&now[id].rows) {
+                assert!(new.starts_with(old));
+            }
+        }
+        before = now;
+    }
+}
+
+#[test]
+fn broken_numbers_fail_their_context_alone() {
+    let mut engine = engine(ROOMY, BUDGET);
+    engine.models[0] = Box::new(Hashing {
+        vocabulary: vocabulary(0),
+        slots: vec![0; ROOMY * BLOCK_TOKENS],
+        script: VecDeque::new(),
+        broken_after: Some(4),
+        forwards: 0,
+    });
+    for i in 0..3 {
+        engine.open(ContextId(i), settings(i), source(&TALE));
+    }
+    let heard = undisturbed(&mut engine);
+    let failed: Vec<bool> =
+        heard.values().map(|s| matches!(s.outcome, Some(Err(Failure::Model(_))))).collect();
+    assert_eq!(failed, [false, false, true], "the last row of the fourth forward was broken");
+}
+
+#[test]
+fn a_listener_that_is_far_behind_costs_nothing() {
+    let mut engine = engine(ROOMY, BUDGET);
+    let max_ahead = Some(Duration::from_millis(500));
+    engine.open(ContextId(0), Settings { max_ahead, ..settings(1) }, source(&TALE));
+    let mut steps = 0;
+    let wake_at = loop {
+        let step = engine.step(Duration::ZERO, |_| false);
+        steps += 1;
+        if step.tokens == 0 {
+            break step.wake_at.expect("a parked context is woken by time");
+        }
+    };
+    assert!(steps < 200 && wake_at > Duration::ZERO);
+    assert_eq!(engine.step(wake_at - Duration::from_millis(1), |_| false).tokens, 0);
+    assert!(engine.step(wake_at, |_| false).tokens > 0);
+}
+
+#[test]
+fn a_passage_of_any_length_holds_no_more_than_its_longest_window() {
+    let sentence = "Some words that are spoken again and again in this very long passage of ours.";
+    let texts = vec![sentence; 60];
+    let mut engine = engine(ROOMY, BUDGET);
+    engine.open(ContextId(0), settings(2), source(&texts));
+    let mut most = [0; STAGES];
+    let heard = run(&mut engine, |engine, _| {
+        for (most, blocks) in most.iter_mut().zip(engine.blocks()) {
+            *most = (*most).max(blocks.in_use);
+        }
+    });
+    assert!(heard[&ContextId(0)].rows[0].len() > 60 * 25);
+    let limits = crate::layout::WindowLimits {
+        prompt_frames: 0,
+        control: 4,
+        characters: sentence.len(),
+        lookahead: sentence.len(),
+        codes: 120,
+    };
+    for (stage, most) in most.into_iter().enumerate() {
+        let bound = limits.longest(stage, false).div_ceil(BLOCK_TOKENS);
+        assert!(most <= bound, "stage {stage} held {most} blocks, bound {bound}");
+    }
+}
+
+mod guarded {
+    use super::*;
+
+    const END: usize = SEMANTIC as usize;
+    const SPLIT: usize = END + 1;
+
+    /// One context whose CB0 says the script, attempt after attempt.
+    fn scripted(settings: Settings, script: &[usize], chunks: &[&str]) -> Spoken {
+        let mut engine = engine_with(ROOMY, BUDGET, script);
+        engine.open(ContextId(0), settings, source(chunks));
+        undisturbed(&mut engine).remove(&ContextId(0)).unwrap()
+    }
+
+    fn strict() -> Settings {
+        let guards = Guards {
+            min_codes: 5,
+            max_codes: 60,
+            characters_per_second: 6.0..=24.0,
+            silence: vec![7],
+        };
+        Settings { tries: 3, guards: Arc::new(guards), segments: Segments::Chunk, ..settings(1) }
+    }
+
+    /// Codes that are neither silent nor in a cycle.
+    fn speech(codes: usize, salt: usize) -> Vec<usize> {
+        (0..codes).map(|i| 8 + (i * i + salt * i) % 53).collect()
+    }
+
+    fn exhausted(spoken: &Spoken) -> bool {
+        spoken.outcome.as_ref().unwrap().as_ref().unwrap().guard_exhausted
+    }
+
+    fn said(spoken: &Spoken) -> Vec<usize> {
+        spoken.rows[0].iter().map(|&c| usize::from(c)).collect()
+    }
+
+    #[test]
+    fn either_stop_symbol_ends_any_chunk() {
+        for (inner, last) in [(SPLIT, END), (END, SPLIT)] {
+            let (a, b) = (speech(12, 1), speech(9, 2));
+            let script = [&a[..], &[inner], &b, &[last]].concat();
+            let spoken = scripted(strict(), &script, &["Short one.", "Two."]);
+            assert_eq!(said(&spoken), [a, b].concat());
+            assert!(!exhausted(&spoken));
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_is_too_fast_is_said_again() {
+        let text = "A text of more than thirty characters, so that its pace counts.";
+        let (fast, good) = (speech(8, 1), speech(50, 2));
+        let script = [&fast[..], &[END], &good, &[END]].concat();
+        let spoken = scripted(strict(), &script, &[text]);
+        assert_eq!(said(&spoken), good);
+        assert!(!exhausted(&spoken));
+    }
+
+    #[test]
+    fn a_retry_goes_on_behind_what_was_sent() {
+        let text = "A text of more than thirty characters, so that its pace counts.";
+        let settings = Settings { segments: Segments::Frames, ..strict() };
+        // Ten codes are on their way when the attempt ends too early.
+        let (fast, rest) = (speech(14, 1), speech(40, 3));
+        let script = [&fast[..], &[END], &rest, &[END]].concat();
+        let spoken = scripted(settings, &script, &[text]);
+        assert_eq!(said(&spoken), [&fast[..10], &rest].concat());
+    }
+
+    #[test]
+    fn when_the_tries_are_used_up_the_best_is_spoken_and_counted() {
+        let text = "A text of more than thirty characters, so that its pace counts.";
+        let (worst, best, worse) = (speech(6, 1), speech(20, 2), speech(9, 3));
+        let script = [&worst[..], &[END], &best, &[END], &worse, &[END]].concat();
+        let spoken = scripted(strict(), &script, &[text]);
+        assert_eq!(said(&spoken), best);
+        assert!(exhausted(&spoken));
+    }
+
+    #[test]
+    fn a_chunk_that_never_stops_ends_at_its_budget() {
+        let text = "Yes.";
+        let script: Vec<usize> = (0..3).flat_map(|salt| speech(60, salt)).collect();
+        let spoken = scripted(strict(), &script, &[text]);
+        assert_eq!(spoken.rows[0].len(), strict().guards.budget(text.len()));
+        assert!(exhausted(&spoken));
+    }
+
+    #[test]
+    fn a_loop_and_a_fall_into_silence_are_cut_off_and_said_again() {
+        let text = "A text of more than thirty characters, so that its pace counts.";
+        let good = speech(45, 5);
+        for stuck in [vec![30, 31, 32], vec![7]] {
+            let trouble: Vec<usize> = stuck.iter().copied().cycle().take(50).collect();
+            let head = speech(8, 5);
+            let script = [&head[..], &trouble[..30], &good, &[END]].concat();
+            let window = window::Settings { first_frames: 40, ..window::Settings::default() };
+            let spoken = scripted(Settings { window, ..strict() }, &script, &[text]);
+            assert_eq!(said(&spoken), good, "{stuck:?}");
+        }
+    }
+
+    #[test]
+    fn an_opening_of_silence_is_not_sent() {
+        let window = window::Settings { first_frames: 40, ..window::Settings::default() };
+        let settings = Settings { segments: Segments::Frames, window, ..strict() };
+        let text = "A text of more than thirty characters, so that its pace counts.";
+        let mut silent = speech(40, 1);
+        (0..40).step_by(2).for_each(|i| silent[i] = 7);
+        let good = speech(45, 5);
+        let script = [&silent[..], &good, &[END]].concat();
+        assert_eq!(said(&scripted(settings, &script, &[text])), good);
+    }
+
+    #[test]
+    fn only_silence_in_every_attempt_is_a_failure() {
+        let script: Vec<usize> = [vec![7; 6], vec![END]].concat().repeat(3);
+        let spoken = scripted(strict(), &script, &["Well."]);
+        assert_eq!(spoken.outcome, Some(Err(Failure::NoSpeech { chunk: 0, tries: 3 })));
+    }
+}

@@ -1,0 +1,316 @@
+//! What the engine tells about a context, and the outbox it is told through.
+//!
+//! The engine never waits for a reader: an outbox takes whatever was made, and the engine makes no more for a context whose
+//! outbox holds more than its limit (it is parked). So an outbox never holds more than the limit plus one commit.
+//!
+//! ```text
+//! Audio Audio Chunk Audio .. Flushed Audio .. Done        the ordinary way
+//! Audio Cancelled                                         nothing follows
+//! ```
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::Error;
+
+/// Something that happened to a context. The last event is exactly one of `Done`, `Cancelled`, `Failed`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Sound that is final: 24 kHz mono, full scale 1.0, clipped.
+    Audio {
+        /// Position of the first sample on the context's timeline.
+        start: u64,
+        /// The samples, right behind those of the event before.
+        samples: Vec<f32>,
+    },
+    /// A chunk of text was given to the model.
+    Chunk {
+        /// The spoken text of the chunk.
+        text: String,
+        /// Its range in the client's raw text, in code points.
+        raw: Range<usize>,
+    },
+    /// The codes of a chunk are complete, so its end on the timeline is known.
+    ChunkEnd {
+        /// Its range in the client's raw text, in code points.
+        raw: Range<usize>,
+        /// Samples from the start of the context to the end of the chunk.
+        end: u64,
+    },
+    /// Everything before a flush has been sent.
+    Flushed {
+        /// Samples sent so far.
+        samples: u64,
+    },
+    /// The context is complete.
+    Done(Summary),
+    /// The context was cancelled: nothing of it follows, its memory is free.
+    Cancelled(Summary),
+    /// The context could not go on.
+    Failed(Failure),
+}
+
+/// What a context came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Samples released to the outbox.
+    pub samples: u64,
+    /// Code points of raw text that were accepted.
+    pub text_chars: usize,
+    /// Key/value blocks that the context held when it ended.
+    pub kv_blocks: usize,
+    /// Whether a guard used up its tries, so that the best attempt was spoken.
+    pub guard_exhausted: bool,
+}
+
+/// Why a context failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failure {
+    /// A network returned values that are not finite, or the device refused.
+    #[error("the model failed: {0}")]
+    Model(String),
+    /// Every attempt at a chunk came out empty or silent.
+    #[error("chunk {chunk} stayed empty or silent after {tries} tries")]
+    NoSpeech {
+        /// Which chunk of the context, 0 based.
+        chunk: usize,
+        /// How many attempts were made.
+        tries: u32,
+    },
+    /// The codec could not decode.
+    #[error("the codec failed: {0}")]
+    Codec(String),
+}
+
+struct State {
+    events: VecDeque<Event>,
+    buffered_samples: u64,
+    closed: bool,
+    reader_gone: bool,
+    waker: Option<Waker>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    arrived: Condvar,
+    on_drain: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A reader that panicked leaves a whole queue behind: every critical section below is a few plain moves.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The engine's end: events go in, never blocking.
+#[derive(Clone)]
+pub(crate) struct Outbox {
+    shared: Arc<Shared>,
+}
+
+/// The reader's end. Dropping it cancels the context.
+pub struct Events {
+    shared: Arc<Shared>,
+}
+
+/// A connected pair. `on_drain` is called, on the reader's thread, whenever the reader has taken audio or has gone.
+pub(crate) fn outbox(on_drain: impl Fn() + Send + Sync + 'static) -> (Outbox, Events) {
+    let state = State {
+        events: VecDeque::new(),
+        buffered_samples: 0,
+        closed: false,
+        reader_gone: false,
+        waker: None,
+    };
+    let shared = Arc::new(Shared {
+        state: Mutex::new(state),
+        arrived: Condvar::new(),
+        on_drain: Box::new(on_drain),
+    });
+    (Outbox { shared: shared.clone() }, Events { shared })
+}
+
+impl Outbox {
+    /// Adds an event; events after the last one, or for a reader that has gone, are dropped.
+    pub(crate) fn send(&self, event: Event) {
+        let mut state = self.shared.lock();
+        if state.closed || state.reader_gone {
+            return;
+        }
+        if let Event::Audio { samples, .. } = &event {
+            state.buffered_samples += samples.len() as u64;
+        }
+        state.closed = matches!(event, Event::Done(_) | Event::Cancelled(_) | Event::Failed(_));
+        state.events.push_back(event);
+        self.wake(state);
+    }
+
+    /// Ends the context now: what was not read yet is dropped, and `event` is the only thing left to read.
+    pub(crate) fn cut_off(&self, event: Event) {
+        let mut state = self.shared.lock();
+        if state.closed {
+            return;
+        }
+        state.events.clear();
+        state.buffered_samples = 0;
+        state.events.push_back(event);
+        state.closed = true;
+        self.wake(state);
+    }
+
+    /// Samples sent but not read.
+    pub(crate) fn buffered_samples(&self) -> u64 {
+        self.shared.lock().buffered_samples
+    }
+
+    /// Whether nobody will read any more.
+    pub(crate) fn reader_gone(&self) -> bool {
+        self.shared.lock().reader_gone
+    }
+
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        let waker = state.waker.take();
+        drop(state);
+        self.shared.arrived.notify_one();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Events {
+    /// The next event; waits for it. `None` after the last one.
+    pub fn recv(&self) -> Option<Event> {
+        let mut state = self.shared.lock();
+        loop {
+            if let Some(event) = state.events.pop_front() {
+                return Some(self.taken(state, event));
+            }
+            if state.closed {
+                return None;
+            }
+            state = self.shared.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The next event, waiting at most `limit` for it.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] when nothing came in time.
+    pub fn recv_timeout(&self, limit: Duration) -> Result<Option<Event>, Error> {
+        let state = self.shared.lock();
+        let (mut state, timeout) = self
+            .shared
+            .arrived
+            .wait_timeout_while(state, limit, |s| s.events.is_empty() && !s.closed)
+            .unwrap_or_else(PoisonError::into_inner);
+        match state.events.pop_front() {
+            Some(event) => Ok(Some(self.taken(state, event))),
+            None if timeout.timed_out() => Err(Error::Timeout),
+            None => Ok(None),
+        }
+    }
+
+    /// The next event for an async reader: `Ready(None)` after the last one.
+    pub fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        let mut state = self.shared.lock();
+        match state.events.pop_front() {
+            Some(event) => Poll::Ready(Some(self.taken(state, event))),
+            None if state.closed => Poll::Ready(None),
+            None => {
+                state.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    fn taken(&self, mut state: MutexGuard<'_, State>, event: Event) -> Event {
+        if let Event::Audio { samples, .. } = &event {
+            state.buffered_samples -= samples.len() as u64;
+            drop(state);
+            (self.shared.on_drain)();
+        }
+        event
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.reader_gone = true;
+        state.events.clear();
+        state.buffered_samples = 0;
+        drop(state);
+        (self.shared.on_drain)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn audio(start: u64, n: usize) -> Event {
+        Event::Audio { start, samples: vec![0.0; n] }
+    }
+
+    #[test]
+    fn nothing_follows_the_last_event() {
+        let (tx, rx) = outbox(|| {});
+        tx.send(audio(0, 10));
+        tx.send(Event::Done(Summary::default()));
+        tx.send(audio(10, 10));
+        assert_eq!(rx.recv(), Some(audio(0, 10)));
+        assert_eq!(rx.recv(), Some(Event::Done(Summary::default())));
+        assert_eq!(rx.recv(), None);
+    }
+
+    #[test]
+    fn a_cut_off_drops_what_was_not_read() {
+        let (tx, rx) = outbox(|| {});
+        tx.send(audio(0, 10));
+        tx.cut_off(Event::Cancelled(Summary::default()));
+        tx.send(audio(10, 10));
+        assert_eq!(tx.buffered_samples(), 0);
+        assert_eq!(rx.recv(), Some(Event::Cancelled(Summary::default())));
+        assert_eq!(rx.recv(), None);
+    }
+
+    #[test]
+    fn reading_audio_and_leaving_are_told_to_the_engine() {
+        let drained = Arc::new(AtomicUsize::new(0));
+        let count = drained.clone();
+        let (tx, rx) = outbox(move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        });
+        tx.send(audio(0, 10));
+        assert_eq!(tx.buffered_samples(), 10);
+        rx.recv();
+        assert_eq!((tx.buffered_samples(), drained.load(Ordering::SeqCst)), (0, 1));
+        drop(rx);
+        assert!(tx.reader_gone());
+        assert_eq!(drained.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn an_async_reader_is_woken() {
+        struct Flag(AtomicUsize);
+        impl std::task::Wake for Flag {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let flag = Arc::new(Flag(AtomicUsize::new(0)));
+        let waker = Waker::from(flag.clone());
+        let mut cx = Context::from_waker(&waker);
+        let (tx, rx) = outbox(|| {});
+        assert!(rx.poll_recv(&mut cx).is_pending());
+        tx.send(audio(0, 1));
+        assert_eq!(flag.0.load(Ordering::SeqCst), 1);
+        assert_eq!(rx.poll_recv(&mut cx), Poll::Ready(Some(audio(0, 1))));
+    }
+}

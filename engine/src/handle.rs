@@ -1,0 +1,173 @@
+//! The engine as its users hold it: bounded channels in front, threads behind. The only place that spawns, names and joins
+//! threads, and the only one in the engine that reads the clock.
+//!
+//! ```text
+//! Handle --commands--> engine-step --jobs--> engine-audio --events--> Events (one outbox a context)
+//! ```
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use codecs::reconstruct::Codec;
+
+use crate::audio::{self, Audio};
+use crate::engine::Engine;
+use crate::event::{Events, outbox};
+use crate::pipeline::{Settings, Source};
+use crate::worker::{Command, Worker};
+use crate::{ContextId, Error};
+
+/// Commands under way to the step thread. A command is a few words or one text delta, so this is at most a few megabytes; a
+/// caller that finds it full is told so at once.
+const COMMANDS: usize = 4096;
+/// Jobs under way to the audio thread: about two for each of a hundred contexts. When it is full the engine makes no more
+/// codes until one is done.
+const JOBS: usize = 256;
+
+/// What the engine has done so far, and what it holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Steps that ran at least one token.
+    pub steps: u64,
+    /// Tokens that ran, all stages together.
+    pub tokens: u64,
+    /// Contexts that are not over.
+    pub contexts: u64,
+    /// Key/value blocks that contexts hold, all stages together.
+    pub kv_blocks_in_use: u64,
+    /// Key/value blocks there are, all stages together.
+    pub kv_blocks_total: u64,
+    /// Times a sequence lost its blocks to a more urgent one.
+    pub preemptions: u64,
+    /// Prefill tokens computed; those found in the prefix cache are not among them.
+    pub prefill_tokens: u64,
+    /// Time spent in steps.
+    pub busy: Duration,
+}
+
+/// A running engine. Dropping it stops and joins the threads.
+pub struct Handle {
+    commands: SyncSender<Command>,
+    next_id: AtomicU64,
+    stats: Arc<Mutex<Stats>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Handle {
+    /// Starts the threads.
+    pub(crate) fn spawn(engine: Engine, codec: Arc<Codec>) -> Self {
+        let (commands, inbox) = sync_channel(COMMANDS);
+        let (jobs, todo) = sync_channel(JOBS);
+        let stats = Arc::new(Mutex::new(Stats::default()));
+        let worker = Worker::new(engine, inbox, jobs, stats.clone());
+        let back = commands.clone();
+        let threads = vec![
+            spawn_named("engine-step", move || worker.run(clock())),
+            spawn_named("engine-audio", move || audio::run(Audio::new(codec), &todo, &back)),
+        ];
+        Self { commands, next_id: AtomicU64::new(0), stats, threads }
+    }
+
+    /// Opens a context; its events come through the second value.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when the command queue is full.
+    pub(crate) fn open(&self, settings: Settings, source: Source) -> Result<(ContextId, Events), Error> {
+        let id = ContextId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        let commands = self.commands.clone();
+        let (outbox, events) = outbox(move || {
+            // A full queue means that the step thread is about to look at every outbox anyway.
+            let _ = commands.try_send(Command::Drained(id));
+        });
+        self.send(Command::Open { id, settings: Box::new(settings), source, outbox })?;
+        Ok((id, events))
+    }
+
+    /// More text of a live context; text of one that is over is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when the command queue is full; nothing was taken then.
+    pub fn push(&self, id: ContextId, delta: impl Into<String>) -> Result<(), Error> {
+        self.send(Command::Text { id, delta: delta.into() })
+    }
+
+    /// Speaks everything so far without waiting for more text; answered by [`crate::event::Event::Flushed`].
+    ///
+    /// # Errors
+    /// As [`Handle::push`].
+    pub fn flush(&self, id: ContextId) -> Result<(), Error> {
+        self.send(Command::Flush(id))
+    }
+
+    /// No more text will come; [`crate::event::Event::Done`] follows the last sound.
+    ///
+    /// # Errors
+    /// As [`Handle::push`].
+    pub fn end(&self, id: ContextId) -> Result<(), Error> {
+        self.send(Command::End(id))
+    }
+
+    /// The listener has heard so many samples of the context.
+    ///
+    /// # Errors
+    /// As [`Handle::push`].
+    pub fn played(&self, id: ContextId, position: u64) -> Result<(), Error> {
+        self.send(Command::Played { id, position })
+    }
+
+    /// Stops a context before the next step; [`crate::event::Event::Cancelled`] is the next and last thing to read.
+    ///
+    /// # Errors
+    /// As [`Handle::push`].
+    pub fn cancel(&self, id: ContextId) -> Result<(), Error> {
+        self.send(Command::Cancel(id))
+    }
+
+    /// What the engine has done and holds, as of its last step.
+    pub fn stats(&self) -> Stats {
+        *self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, command: Command) -> Result<(), Error> {
+        self.commands.try_send(command).map_err(|e| match e {
+            TrySendError::Full(_) => Error::Busy { commands: COMMANDS },
+            TrySendError::Disconnected(_) => Error::Stopped,
+        })
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Blocks while the queue is full: the step thread empties it.
+        let _ = self.commands.send(Command::Stop);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// An engine whose thread is gone can keep none of its promises, so the process ends and a supervisor starts it again.
+#[expect(clippy::disallowed_methods, reason = "the one place where threads are spawned")]
+fn spawn_named(name: &'static str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    let guarded = move || {
+        if catch_unwind(AssertUnwindSafe(body)).is_err() {
+            tracing::error!("thread {name} panicked; the process ends");
+            std::process::abort();
+        }
+    };
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(guarded)
+        .expect("a process that cannot start two threads cannot serve")
+}
+
+/// Time since this call, for a loop that takes time as an argument.
+#[expect(clippy::disallowed_methods, reason = "the engine's only clock")]
+fn clock() -> impl Fn() -> Duration {
+    let origin = Instant::now();
+    move || origin.elapsed()
+}

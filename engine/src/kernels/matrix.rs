@@ -1,0 +1,348 @@
+//! A weight matrix packed once for many products, with `f32`, `bf16` or `int8` numbers.
+//!
+//! ```text
+//! weight [outputs, inputs]  ->  panel 0: outputs 0..16    panel 1: outputs 16..32   ..
+//!                               tile, tile, .. (16 inputs each)
+//! ```
+//! Products are taken in `f32`; narrow numbers are widened in registers. Outputs that do not fill the last panel are
+//! padded with zeros, which are never written out.
+
+use super::tile::{Bf16, LANES, Stored, Sums, Tile, product};
+
+/// How the numbers of a matrix are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// 32 bits, as loaded.
+    F32,
+    /// 16 bits: half the memory, 8 bits of mantissa.
+    Bf16,
+    /// 8 bits with a scale for each output and 64 inputs.
+    Int8,
+}
+
+/// What a product does with the values that are already there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Store {
+    /// Replaces them.
+    Set,
+    /// Is added to them.
+    Add,
+}
+
+/// Tiles that share one scale: 64 inputs.
+const GROUP_TILES: usize = 4;
+const INT8_HIGHEST: f32 = 127.0;
+
+/// A packed matrix.
+pub struct Matrix {
+    outputs: usize,
+    inputs: usize,
+    numbers: Numbers,
+}
+
+enum Numbers {
+    F32(Vec<Tile<f32>>),
+    Bf16(Vec<Tile<Bf16>>),
+    Int8 { tiles: Vec<Tile<i8>>, scales: Vec<[f32; LANES]> },
+}
+
+impl Matrix {
+    /// Packs `weight`, `[outputs, inputs]` row-major.
+    ///
+    /// # Panics
+    /// If `inputs` is not a multiple of [`LANES`], or the length is not the product.
+    pub fn pack(weight: &[f32], inputs: usize, precision: Precision) -> Self {
+        assert!(inputs.is_multiple_of(LANES) && inputs > 0, "inputs come in tiles; this is a bug");
+        let outputs = weight.len() / inputs;
+        assert_eq!(weight.len(), outputs * inputs, "a matrix has two axes; this is a bug");
+        let tiles = tiles_of(weight, outputs, inputs);
+        let numbers = match precision {
+            Precision::F32 => Numbers::F32(tiles),
+            Precision::Bf16 => {
+                Numbers::Bf16(tiles.iter().map(|t| t.map(|r| r.map(Bf16::nearest))).collect())
+            }
+            Precision::Int8 => quantize(&tiles, inputs / LANES),
+        };
+        Self { outputs, inputs, numbers }
+    }
+
+    /// Length of an output row.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// `y = x W^T` or `y += x W^T` for every row: `x` is `[rows, inputs]`, `y` is `[rows, outputs]`.
+    ///
+    /// # Panics
+    /// If the lengths do not fit one another.
+    pub fn apply(&self, x: &[f32], y: &mut [f32], store: Store) {
+        assert_eq!(x.len() % self.inputs, 0, "whole input rows; this is a bug");
+        assert_eq!(
+            x.len() / self.inputs * self.outputs,
+            y.len(),
+            "one output row each; this is a bug"
+        );
+        let (x, _) = x.as_chunks::<LANES>();
+        let mut call = Call { x, y, outputs: self.outputs, blocks: self.inputs / LANES, store };
+        match &self.numbers {
+            Numbers::F32(tiles) => call.panels(tiles, &[]),
+            Numbers::Bf16(tiles) => call.panels(tiles, &[]),
+            Numbers::Int8 { tiles, scales } => call.panels(tiles, scales),
+        }
+    }
+}
+
+fn tiles_of(weight: &[f32], outputs: usize, inputs: usize) -> Vec<Tile<f32>> {
+    let blocks = inputs / LANES;
+    let mut tiles = vec![[[0.0; LANES]; LANES]; outputs.div_ceil(LANES) * blocks];
+    for (output, row) in weight.chunks_exact(inputs).enumerate() {
+        let panel = output / LANES * blocks;
+        for (input, value) in row.iter().enumerate() {
+            tiles[panel + input / LANES][input % LANES][output % LANES] = *value;
+        }
+    }
+    tiles
+}
+
+fn quantize(tiles: &[Tile<f32>], blocks: usize) -> Numbers {
+    let mut quantized = Vec::with_capacity(tiles.len());
+    let mut scales = Vec::new();
+    for group in tiles.chunks_exact(blocks).flat_map(|panel| panel.chunks(GROUP_TILES)) {
+        let mut highest = [0.0_f32; LANES];
+        for row in group.iter().flatten() {
+            for (h, v) in highest.iter_mut().zip(row) {
+                *h = h.max(v.abs());
+            }
+        }
+        let step = highest.map(|h| if h > 0.0 { h / INT8_HIGHEST } else { 1.0 });
+        quantized.extend(group.iter().map(|tile| {
+            tile.map(|row| std::array::from_fn(|n| (row[n] / step[n]).round_ties_even() as i8))
+        }));
+        scales.push(step);
+    }
+    Numbers::Int8 { tiles: quantized, scales }
+}
+
+/// One product under way.
+struct Call<'a> {
+    /// Input rows, `blocks` chunks each.
+    x: &'a [[f32; LANES]],
+    y: &'a mut [f32],
+    outputs: usize,
+    blocks: usize,
+    store: Store,
+}
+
+impl Call<'_> {
+    /// Panel by panel, so that a panel is read from memory once for all rows. Few rows take several panels at once:
+    /// a sum waits for its last term, so about eight must be under way to keep the multipliers busy.
+    fn panels<W: Stored>(&mut self, tiles: &[Tile<W>], scales: &[[f32; LANES]]) {
+        let rows = self.x.len() / self.blocks;
+        match rows {
+            0 => {}
+            1 => self.sweep::<W, 1, 4>(0, tiles, scales),
+            2 => self.sweep::<W, 2, 2>(0, tiles, scales),
+            3 => self.sweep::<W, 3, 2>(0, tiles, scales),
+            _ => {
+                let panels = self.outputs.div_ceil(LANES);
+                for panel in 0..panels {
+                    for (first, count) in even_runs(rows, MOST_ROWS) {
+                        match count {
+                            3 => self.tile::<W, 3, 1>(first, panel, tiles, scales),
+                            4 => self.tile::<W, 4, 1>(first, panel, tiles, scales),
+                            5 => self.tile::<W, 5, 1>(first, panel, tiles, scales),
+                            _ => self.tile::<W, 6, 1>(first, panel, tiles, scales),
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn sweep<W: Stored, const M: usize, const P: usize>(
+        &mut self,
+        first: usize,
+        tiles: &[Tile<W>],
+        scales: &[[f32; LANES]],
+    ) {
+        let panels = self.outputs.div_ceil(LANES);
+        let mut panel = 0;
+        while panel + P <= panels {
+            self.tile::<W, M, P>(first, panel, tiles, scales);
+            panel += P;
+        }
+        for panel in panel..panels {
+            self.tile::<W, M, 1>(first, panel, tiles, scales);
+        }
+    }
+
+    #[inline(never)]
+    fn tile<W: Stored, const M: usize, const P: usize>(
+        &mut self,
+        first: usize,
+        panel: usize,
+        tiles: &[Tile<W>],
+        scales: &[[f32; LANES]],
+    ) {
+        let blocks = self.blocks;
+        let rows: [&[[f32; LANES]]; M] =
+            std::array::from_fn(|m| &self.x[(first + m) * blocks..][..blocks]);
+        let panels: [&[Tile<W>]; P] =
+            std::array::from_fn(|p| &tiles[(panel + p) * blocks..][..blocks]);
+        let sums = if scales.is_empty() {
+            product(rows, panels)
+        } else {
+            let groups = blocks.div_ceil(GROUP_TILES);
+            let scales = std::array::from_fn(|p| &scales[(panel + p) * groups..][..groups]);
+            scaled_product(rows, panels, scales)
+        };
+        for (m, sums) in sums.iter().enumerate() {
+            for (p, sums) in sums.iter().enumerate() {
+                self.put(first + m, panel + p, sums);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, row: usize, panel: usize, sums: &[f32; LANES]) {
+        let start = panel * LANES;
+        let width = LANES.min(self.outputs - start);
+        let out = &mut self.y[row * self.outputs + start..][..width];
+        match self.store {
+            Store::Set => out.copy_from_slice(&sums[..width]),
+            Store::Add => {
+                for (o, s) in out.iter_mut().zip(sums) {
+                    *o += s;
+                }
+            }
+        }
+    }
+}
+
+/// Rows of the largest tile: 6 rows of 16 sums fill twelve of the sixteen vector registers.
+pub(crate) const MOST_ROWS: usize = 6;
+
+/// Cuts `count` into the fewest runs of at most `most`, as even as can be: pairs of first and length.
+pub(crate) fn even_runs(count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
+    let runs = count.div_ceil(most);
+    (0..runs).map(move |i| {
+        let (first, end) = (i * count / runs, (i + 1) * count / runs);
+        (first, end - first)
+    })
+}
+
+/// Whole numbers are summed group by group, and the groups in ascending order.
+#[inline(always)]
+fn scaled_product<W: Stored, const M: usize, const P: usize>(
+    rows: [&[[f32; LANES]]; M],
+    panels: [&[Tile<W>]; P],
+    scales: [&[[f32; LANES]]; P],
+) -> Sums<M, P> {
+    let mut total = [[[0.0; LANES]; P]; M];
+    let blocks = panels[0].len();
+    for group in 0..blocks.div_ceil(GROUP_TILES) {
+        let range = group * GROUP_TILES..blocks.min((group + 1) * GROUP_TILES);
+        let sums = product(rows.map(|r| &r[range.clone()]), panels.map(|p| &p[range.clone()]));
+        let scales = scales.map(|s| &s[group]);
+        for m in 0..M {
+            for p in 0..P {
+                for n in 0..LANES {
+                    total[m][p][n] = sums[m][p][n].mul_add(scales[p][n], total[m][p][n]);
+                }
+            }
+        }
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values in -1..1 that look random and need no generator.
+    fn noise(len: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+        (0..len)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+            })
+            .collect()
+    }
+
+    fn exact(weight: &[f32], x: &[f32], inputs: usize) -> Vec<f64> {
+        let dot = |row: &[f32], w: &[f32]| {
+            row.iter().zip(w).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
+        };
+        x.chunks_exact(inputs)
+            .flat_map(|row| weight.chunks_exact(inputs).map(move |w| dot(row, w)))
+            .collect()
+    }
+
+    #[test]
+    fn product_matches_a_double_precision_one_within_the_storage_error() {
+        let (outputs, inputs, rows) = (50, 96, 7);
+        let weight = noise(outputs * inputs, 1);
+        let x = noise(rows * inputs, 2);
+        let expected = exact(&weight, &x, inputs);
+        // 96 terms of size 1 whose weights are off by 2^-24, 2^-9 or 1/254 of their own size, in random directions.
+        for (precision, limit) in
+            [(Precision::F32, 2e-5), (Precision::Bf16, 3e-2), (Precision::Int8, 6e-2)]
+        {
+            let matrix = Matrix::pack(&weight, inputs, precision);
+            let mut y = vec![f32::NAN; rows * outputs];
+            matrix.apply(&x, &mut y, Store::Set);
+            let worst = y.iter().zip(&expected).map(|(a, b)| (f64::from(*a) - b).abs());
+            let worst = worst.fold(0.0, f64::max);
+            assert!(worst < limit, "{precision:?}: {worst}");
+        }
+    }
+
+    #[test]
+    fn a_row_is_the_same_in_every_company() {
+        let (outputs, inputs) = (83, 160);
+        let weight = noise(outputs * inputs, 3);
+        let x = noise(40 * inputs, 4);
+        for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
+            let matrix = Matrix::pack(&weight, inputs, precision);
+            let mut alone = vec![0.0; 40 * outputs];
+            for (row, out) in x.chunks_exact(inputs).zip(alone.chunks_exact_mut(outputs)) {
+                matrix.apply(row, out, Store::Set);
+            }
+            for rows in 1..=40 {
+                let mut y = vec![0.0; rows * outputs];
+                matrix.apply(&x[..rows * inputs], &mut y, Store::Set);
+                let same = y.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits());
+                assert!(same, "{precision:?}, {rows} rows");
+            }
+        }
+    }
+
+    #[test]
+    fn add_keeps_what_was_there() {
+        let weight = noise(16 * 16, 5);
+        let x = noise(16, 6);
+        let matrix = Matrix::pack(&weight, 16, Precision::F32);
+        let mut set = vec![0.0; 16];
+        matrix.apply(&x, &mut set, Store::Set);
+        let mut added = vec![2.0; 16];
+        matrix.apply(&x, &mut added, Store::Add);
+        assert!(set.iter().zip(&added).all(|(s, a)| *a == 2.0 + s));
+    }
+
+    #[test]
+    fn a_column_of_zeros_stays_zero_in_int8() {
+        let matrix = Matrix::pack(&[0.0; 32], 16, Precision::Int8);
+        let mut y = vec![1.0; 2];
+        matrix.apply(&noise(16, 7), &mut y, Store::Set);
+        assert_eq!(y, [0.0, 0.0]);
+    }
+
+    #[test]
+    fn runs_are_even_and_cover_all() {
+        let runs: Vec<_> = even_runs(32, 6).collect();
+        assert_eq!(runs, [(0, 5), (5, 5), (10, 6), (16, 5), (21, 5), (26, 6)]);
+        assert_eq!(even_runs(8, 6).collect::<Vec<_>>(), [(0, 4), (4, 4)]);
+        assert_eq!(even_runs(0, 6).count(), 0);
+    }
+}

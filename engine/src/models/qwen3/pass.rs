@@ -1,0 +1,129 @@
+//! Cuts a batch into parts for threads, and a part into passes of bounded size. Pure integers.
+//!
+//! ```text
+//! rows     a a a a a a a a a | b | c | d
+//! parts    [ a             ]   [ b   c   d ]        one for each thread
+//! passes   a: 0..PASS_TOKENS, then the rest         each goes through all layers before the next
+//! ```
+//! A long prefill in passes is a prefill that was split, and may be split anywhere; so scratch memory stays bounded and
+//! in the cache.
+
+use std::ops::Range;
+
+use crate::batch::{Batch, BatchRow};
+use crate::kernels::kv::{KvMemory, Written};
+
+/// Tokens that go through the layers together: enough rows to use a weight often while it is in the cache, few enough for
+/// the activations of the widest layer to stay there too.
+pub(crate) const PASS_TOKENS: usize = 128;
+
+/// One thread's share of a batch.
+pub(crate) struct Part<'a> {
+    pub(crate) batch: &'a Batch,
+    pub(crate) rows: &'a [BatchRow],
+    /// Blocks that the rows write, one for each row.
+    pub(crate) written: &'a mut [Written],
+    pub(crate) kv: &'a KvMemory,
+}
+
+/// Tokens of one row in one pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Which row of the part.
+    pub(crate) row: usize,
+    /// Which tokens of the batch.
+    pub(crate) tokens: Range<usize>,
+    /// Index in the sequence of the first of them.
+    pub(crate) first: usize,
+    /// Whether the output of the last of them is wanted.
+    pub(crate) logits: bool,
+}
+
+/// The passes of a part, in order.
+pub(crate) fn passes(rows: &[BatchRow]) -> Vec<Vec<Piece>> {
+    let mut passes = Vec::new();
+    let mut pass = Vec::new();
+    let mut room = PASS_TOKENS;
+    for (index, row) in rows.iter().enumerate() {
+        let mut tokens = row.tokens.clone();
+        while !tokens.is_empty() {
+            let count = tokens.len().min(room);
+            let first = row.computed + tokens.start - row.tokens.start;
+            let taken = tokens.start..tokens.start + count;
+            tokens.start += count;
+            let logits = row.logits && tokens.is_empty();
+            pass.push(Piece { row: index, tokens: taken, first, logits });
+            room -= count;
+            if room == 0 {
+                passes.push(std::mem::take(&mut pass));
+                room = PASS_TOKENS;
+            }
+        }
+    }
+    if !pass.is_empty() {
+        passes.push(pass);
+    }
+    passes
+}
+
+/// Ends of at most `threads` runs of neighbouring rows with about the same number of tokens.
+pub(crate) fn divide(rows: &[BatchRow], threads: usize) -> Vec<usize> {
+    let total: usize = rows.iter().map(|r| r.tokens.len()).sum();
+    let mut ends = Vec::with_capacity(threads);
+    let mut tokens = 0;
+    for (index, row) in rows.iter().enumerate() {
+        tokens += row.tokens.len();
+        let part = ends.len() + 1;
+        // A run ends where its share is reached, so the last one ends with the rows.
+        if tokens * threads >= total * part {
+            ends.push(index + 1);
+        }
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(lengths: &[usize]) -> Vec<BatchRow> {
+        let mut start = 0;
+        let mut row = |len: usize| {
+            let tokens = start..start + len;
+            start += len;
+            BatchRow { tokens, computed: 10, blocks: Vec::new(), logits: true }
+        };
+        lengths.iter().map(|l| row(*l)).collect()
+    }
+
+    #[test]
+    fn a_long_row_takes_several_passes_and_answers_in_the_last() {
+        let passes = passes(&rows(&[1, 2 * PASS_TOKENS, 1]));
+        let piece = |row, tokens, first, logits| Piece { row, tokens, first, logits };
+        let (p, end) = (PASS_TOKENS, 2 * PASS_TOKENS + 1);
+        assert_eq!(passes[0], [piece(0, 0..1, 10, true), piece(1, 1..p, 10, false)]);
+        assert_eq!(passes[1], [piece(1, p..2 * p, p + 9, false)]);
+        assert_eq!(
+            passes[2],
+            [piece(1, 2 * p..end, 2 * p + 9, true), piece(2, end..end + 1, 10, true)]
+        );
+        assert_eq!(passes.len(), 3);
+    }
+
+    #[test]
+    fn parts_cover_all_rows_and_never_exceed_the_threads() {
+        assert_eq!(divide(&rows(&[1, 1, 1, 1]), 2), [2, 4]);
+        assert_eq!(divide(&rows(&[100, 1, 1]), 2), [1, 3]);
+        assert_eq!(divide(&rows(&[1, 1, 100]), 2), [3]);
+        assert_eq!(divide(&rows(&[7]), 4), [1]);
+        assert!(divide(&rows(&[]), 2).is_empty());
+        for threads in 1..6 {
+            for count in 1..40 {
+                let lengths: Vec<usize> = (0..count).map(|i| 1 + i * 7 % 11).collect();
+                let ends = divide(&rows(&lengths), threads);
+                assert!(ends.len() <= threads && ends.last() == Some(&count));
+                assert!(ends.is_sorted_by(|a, b| a < b));
+            }
+        }
+    }
+}

@@ -1,0 +1,543 @@
+//! What a context does next: text to chunks, chunks to C0, segments of C0 to C1..C3, complete columns to the codec.
+//! The only place that knows the order cb0 -> cb1 -> cb2 -> cb3 -> audio. Pure: networks, clocks and channels are elsewhere.
+//!
+//! ```text
+//! text   [ chunk 0 ......... ][ chunk 1 .. (cut when chunk 0 is complete)
+//! cb0    [ 10 ][ 20   ][ 25     ] stop [ ..          one group at a time, each chunk reads the one before
+//! cb1-3        [ 10 ]   [ 30  ]     segments at 10, 30, 55, ..: known codes are forced, new ones are said
+//! codec           [ 5 out ] [ 20 out ]               what the window plan lets go
+//! ```
+
+mod chunk;
+mod draw;
+mod playout;
+mod settings;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use codecs::window::{End, Plan};
+
+use crate::ContextId;
+use crate::event::{Event, Failure, Summary};
+use crate::grammar::Grammar;
+use crate::guards::Trouble;
+use crate::layout::{Layout, Spoken, Symbol, Window};
+use crate::scheduler::Scheduler;
+use crate::sequence::{GroupId, Sequence};
+use crate::text::{self, Need, Passage};
+use chunk::{Chunk, Refine};
+pub use playout::{Playout, SAMPLE_RATE, sounding};
+pub(crate) use settings::Settings;
+pub use settings::{Prompt, Segments, Silence};
+
+/// Chunks of one context between their cut and their last code: enough to keep the acoustic stages in full batches, and a bound
+/// on what a long text holds.
+const CHUNKS_AT_ONCE: usize = 8;
+
+/// New columns of codes for the codec, and what to tell once they are sound.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AudioJob {
+    /// Whose.
+    pub(crate) context: ContextId,
+    /// Rows of equal length, which may be 0.
+    pub(crate) rows: Vec<Vec<u16>>,
+    /// What ends with them.
+    pub(crate) end: End,
+    /// When the listener runs dry: the audio thread's order. Zero before the first sound.
+    pub(crate) deadline: Duration,
+    /// Events, each with the sample of the context's timeline that it waits for.
+    pub(crate) marks: Vec<(u64, Event)>,
+    /// How the context ended, with its last job.
+    pub(crate) last: Option<Result<Summary, Failure>>,
+}
+
+/// What a context works with while it is advanced.
+pub(crate) struct Env<'a> {
+    pub(crate) now: Duration,
+    pub(crate) grammar: &'a Grammar,
+    pub(crate) scheduler: &'a mut Scheduler,
+    pub(crate) jobs: &'a mut VecDeque<AudioJob>,
+}
+
+/// Where the text of a context comes from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    /// All of it was there at once and is cut by the literal splitter.
+    Whole {
+        /// The chunks that have not started.
+        chunks: VecDeque<text::Chunk>,
+        /// Code points of the raw text.
+        raw_chars: usize,
+    },
+    /// It arrives while it is spoken.
+    Live(Box<Passage>),
+}
+
+/// The chunk before, as the next one reads it.
+#[derive(Debug)]
+struct Before {
+    text: String,
+    codes: Vec<u16>,
+}
+
+/// One context from its first text to its last sample.
+#[derive(Debug)]
+pub(crate) struct Context {
+    id: ContextId,
+    settings: Settings,
+    source: Source,
+    chunks: VecDeque<Chunk>,
+    before: Option<Before>,
+    next_index: usize,
+    /// Mirror of the codec's plan: what will be released is known before it is decoded.
+    plan: Plan,
+    /// Sample at which the codec's current passage began.
+    passage_start: u64,
+    /// C0 frames of the current passage in complete chunks.
+    passage_frames: usize,
+    playout: Playout,
+    flushes: usize,
+    guard_exhausted: bool,
+    finished: bool,
+}
+
+impl Context {
+    pub(crate) fn new(id: ContextId, settings: Settings, source: Source) -> Self {
+        let plan = Plan::new(settings.window.clone()).expect("checked when the request was resolved");
+        Self {
+            id,
+            settings,
+            source,
+            chunks: VecDeque::new(),
+            before: None,
+            next_index: 0,
+            plan,
+            passage_start: 0,
+            passage_frames: 0,
+            playout: Playout::default(),
+            flushes: 0,
+            guard_exhausted: false,
+            finished: false,
+        }
+    }
+
+    /// More text of a live context.
+    pub(crate) fn push(&mut self, delta: &str, now: Duration) {
+        if let Source::Live(passage) = &mut self.source {
+            passage.push(delta, now);
+        }
+    }
+
+    /// Everything so far is to be spoken without waiting for more; answered by [`Event::Flushed`].
+    pub(crate) fn flush(&mut self, now: Duration) {
+        if let Source::Live(passage) = &mut self.source {
+            passage.flush(now);
+        }
+        self.flushes += 1;
+    }
+
+    /// No more text will come.
+    pub(crate) fn end(&mut self, now: Duration) {
+        if let Source::Live(passage) = &mut self.source {
+            passage.end(now);
+        }
+    }
+
+    /// The listener has heard so many samples.
+    pub(crate) fn played(&mut self, position: u64, now: Duration) {
+        self.playout.played(position, now);
+    }
+
+    /// Whether the last job has been made.
+    pub(crate) fn finished(&self) -> bool {
+        self.finished
+    }
+
+    /// The context's place in the order of work, smaller first; `None` when it is far enough ahead of its listener.
+    pub(crate) fn urgency(&self, now: Duration) -> Option<(u8, u8, Duration)> {
+        match self.playout.dry_at() {
+            None => Some((0, u8::MAX - self.settings.priority, self.settings.opened_at)),
+            Some(_) if self.parked(now) => None,
+            Some(dry_at) => Some((1, 0, dry_at)),
+        }
+    }
+
+    /// Whether the listener has as much sound in hand as the context may run ahead.
+    pub(crate) fn parked(&self, now: Duration) -> bool {
+        self.settings.max_ahead.is_some_and(|limit| self.playout.ahead(now) > limit)
+    }
+
+    /// When time alone gives the context something to do.
+    pub(crate) fn wake_at(&self) -> Option<Duration> {
+        let dry_at = self.playout.dry_at();
+        let unpark = dry_at.zip(self.settings.max_ahead).map(|(dry, ahead)| dry.saturating_sub(ahead));
+        let cut = match &self.source {
+            Source::Live(passage) if self.semantic().is_none() => {
+                let relaxed = passage.next_deadline(Need::Relaxed);
+                let urgent = passage.next_deadline(Need::Urgent);
+                relaxed.into_iter().chain(urgent.map(|at| at.max(self.urgent_at()))).min()
+            }
+            Source::Live(_) | Source::Whole { .. } => None,
+        };
+        let pause = (self.idle() && self.withheld()).then(|| self.pause_at());
+        [unpark, cut, pause].into_iter().flatten().min()
+    }
+
+    /// Ends the context: its groups are removed and their blocks are free when this returns.
+    pub(crate) fn stop(&mut self, scheduler: &mut Scheduler) -> Summary {
+        let mut summary = self.summary();
+        for chunk in &mut self.chunks {
+            let groups = chunk.semantic.take().into_iter().chain(chunk.refine.take().map(|r| r.group));
+            summary.kv_blocks += groups.map(|g| scheduler.remove(g)).sum::<usize>();
+        }
+        summary
+    }
+
+    /// The last job of a context that cannot go on.
+    pub(crate) fn failed(&self, failure: Failure) -> AudioJob {
+        AudioJob {
+            context: self.id,
+            rows: Vec::new(),
+            end: End::No,
+            deadline: self.playout.dry_at().unwrap_or_default(),
+            marks: Vec::new(),
+            last: Some(Err(failure)),
+        }
+    }
+
+    /// What the context has come to.
+    pub(crate) fn summary(&self) -> Summary {
+        Summary {
+            samples: self.plan.released_samples(),
+            text_chars: match &self.source {
+                Source::Whole { raw_chars, .. } => *raw_chars,
+                Source::Live(passage) => passage.stats().raw_chars,
+            },
+            kv_blocks: 0,
+            guard_exhausted: self.guard_exhausted,
+        }
+    }
+
+    /// Starts whatever can start: the next chunk, segments, what goes to the codec, pauses and the end.
+    pub(crate) fn advance(&mut self, env: &mut Env<'_>) {
+        if self.finished {
+            return;
+        }
+        let room = self.chunks.len() < CHUNKS_AT_ONCE;
+        if room && !self.parked(env.now) && self.semantic().is_none() {
+            self.start_chunk(env);
+        }
+        for at in 0..self.refinable() {
+            if let Some((stage, frames)) = self.chunks[at].due() {
+                self.start_refine(at, stage, frames, env);
+            }
+        }
+        self.hand_over(env);
+        if self.idle() {
+            self.settle_down(env);
+        }
+    }
+
+    /// Takes a row of logits for each member of a group that completed its step.
+    ///
+    /// # Errors
+    /// Broken numbers, or a chunk that stayed empty.
+    pub(crate) fn on_logits(
+        &mut self,
+        group: GroupId,
+        logits: &mut [f32],
+        env: &mut Env<'_>,
+    ) -> Result<(), Failure> {
+        let chunk = self.chunks.iter().position(|c| c.semantic == Some(group));
+        if let Some(at) = chunk {
+            return self.on_semantic(at, group, logits, env);
+        }
+        let refined = self.chunks.iter().position(|c| c.refine.is_some_and(|r| r.group == group));
+        let at = refined.expect("a group belongs to a chunk of its context; this is a bug");
+        self.on_acoustic(at, group, logits, env)
+    }
+
+    /// The group of CB0, if a chunk is being said.
+    fn semantic(&self) -> Option<GroupId> {
+        self.chunks.back().and_then(|c| c.semantic)
+    }
+
+    /// How many chunks are refined at once. A listener needs them in order, and in order they hold the least memory; without
+    /// one, more at once are quicker.
+    fn refinable(&self) -> usize {
+        match self.settings.segments {
+            Segments::Frames => self.chunks.len().min(1),
+            Segments::Chunk => self.chunks.len(),
+        }
+    }
+
+    /// Whether no chunk is at work.
+    fn idle(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Whether the codec keeps frames back.
+    fn withheld(&self) -> bool {
+        self.plan.known_frames() > self.plan.emitted_frames()
+    }
+
+    /// When what is kept back must go out, should no more text come.
+    fn pause_at(&self) -> Duration {
+        self.playout.dry_at().map_or(Duration::ZERO, |dry| dry.saturating_sub(self.settings.pause_lead))
+    }
+
+    /// From when on a chunk is wanted even where the text has no good place to cut.
+    fn urgent_at(&self) -> Duration {
+        self.playout.dry_at().map_or(Duration::MAX, |dry| dry.saturating_sub(self.settings.cut_lead))
+    }
+
+    fn start_chunk(&mut self, env: &mut Env<'_>) {
+        let need = if env.now < self.urgent_at() { Need::Relaxed } else { Need::Urgent };
+        let next = match &mut self.source {
+            Source::Whole { chunks, .. } => chunks.pop_front(),
+            Source::Live(passage) => passage.cut(env.now, need),
+        };
+        let Some(text) = next else { return };
+        let told = Event::Chunk { text: text.text.clone(), raw: text.raw.clone() };
+        let acoustic_rows = env.grammar.stages.len() - 1;
+        let mut chunk = Chunk::new(self.next_index, text, self.passage_frames, acoustic_rows);
+        self.next_index += 1;
+        chunk.next_cut = self.settings.cut_after(chunk.base).map(|n| n - chunk.base);
+        if let Some(code) = self.settings.forced_first_code.filter(|_| chunk.index == 0) {
+            chunk.codes.push(code);
+            chunk.forced = 1;
+        }
+        self.chunks.push_back(chunk);
+        self.tell(told, env);
+        self.start_semantic(env);
+    }
+
+    /// Opens CB0's group for the newest chunk: a first attempt, or another one behind what is frozen.
+    fn start_semantic(&mut self, env: &mut Env<'_>) {
+        let stage = &env.grammar.stages[0];
+        let chunk = self.chunks.back_mut().expect("called for a chunk; this is a bug");
+        let control = &self.settings.control[0];
+        let text = stage.read(&chunk.text.input(&text::Tail::Open));
+        let lookahead = stage.read(chunk.text.lookahead());
+        let before = self.before.as_ref().map(|b| (stage.read(&b.text), &b.codes));
+        let before_rows = before.as_ref().map(|(_, codes)| [codes.as_slice()]);
+        let prompt = self.settings.prompt.cut(0);
+        let window = Window {
+            prompt: &prompt,
+            control,
+            before: before
+                .as_ref()
+                .zip(before_rows.as_ref())
+                .map(|((text, _), rows)| Spoken { text, rows }),
+            text: &text,
+            tail: chunk.tail(&lookahead),
+            rows: &[&chunk.codes],
+        };
+        let mut members = vec![sequence(Layout::of(&stage.vocabulary, &window))];
+        if self.settings.guidance.is_some() {
+            members.push(sequence(Layout::null(&stage.vocabulary, control, &chunk.codes)));
+        }
+        chunk.semantic = Some(env.scheduler.add(self.id, 0, members));
+    }
+
+    fn start_refine(&mut self, at: usize, stage: usize, frames: usize, env: &mut Env<'_>) {
+        let grammar = &env.grammar.stages[stage];
+        let chunk = &mut self.chunks[at];
+        let text = grammar.read(&chunk.text.input(&text::Tail::Open));
+        let c0 = &chunk.codes[..frames];
+        let rows: Vec<&[u16]> = std::iter::once(c0)
+            .chain(chunk.acoustic[..stage].iter().map(Vec::as_slice))
+            .collect();
+        let prompt = self.settings.prompt.cut(stage);
+        let window = Window {
+            prompt: &prompt,
+            control: &self.settings.control[stage],
+            before: None,
+            text: &text,
+            tail: chunk.tail(&[]),
+            rows: &rows,
+        };
+        let members = vec![sequence(Layout::of(&grammar.vocabulary, &window))];
+        let group = env.scheduler.add(self.id, stage, members);
+        chunk.refine = Some(Refine { group, stage, frames });
+    }
+
+    fn on_semantic(
+        &mut self,
+        at: usize,
+        group: GroupId,
+        logits: &mut [f32],
+        env: &mut Env<'_>,
+    ) -> Result<(), Failure> {
+        let vocabulary = &env.grammar.stages[0].vocabulary;
+        let chunk = &mut self.chunks[at];
+        let row = self.settings.merge(logits, vocabulary.outputs());
+        let index = draw::semantic(&self.settings, chunk, row)?;
+        let Symbol::Code(code) = vocabulary.symbol(index) else {
+            return self.end_attempt(at, true, env);
+        };
+        chunk.codes.push(code);
+        if let Some(Trouble::Loops { from, .. } | Trouble::Silent { from }) =
+            self.settings.guards.running(&chunk.codes)
+        {
+            chunk.codes.truncate(from.max(chunk.frozen()));
+            return self.end_attempt(at, false, env);
+        }
+        if chunk.next_cut == Some(chunk.codes.len()) {
+            if !self.settings.guards.opening(&chunk.codes) && chunk.attempt + 1 < self.settings.tries {
+                return self.end_attempt(at, false, env);
+            }
+            self.freeze(at);
+        }
+        let chunk = &self.chunks[at];
+        if chunk.codes.len() >= self.settings.frame_budget(chunk) {
+            return self.end_attempt(at, false, env);
+        }
+        let id = vocabulary.code(0, code);
+        env.scheduler.group_mut(group).expect("it has just run; this is a bug").append(id);
+        Ok(())
+    }
+
+    /// A segment border: everything before it goes on to the acoustic stages and is not said again.
+    fn freeze(&mut self, at: usize) {
+        let chunk = &mut self.chunks[at];
+        chunk.cut();
+        let known = chunk.base + chunk.codes.len();
+        chunk.next_cut = self.settings.cut_after(known).map(|n| n - chunk.base);
+    }
+
+    /// CB0 has stopped, by itself or because a guard stopped it: the chunk is complete, or is said again.
+    fn end_attempt(&mut self, at: usize, stopped: bool, env: &mut Env<'_>) -> Result<(), Failure> {
+        let chunk = &mut self.chunks[at];
+        if let Some(group) = chunk.semantic.take() {
+            env.scheduler.remove(group);
+        }
+        let verdict = self.settings.judge(chunk, stopped);
+        if !verdict.accepted() && chunk.attempt + 1 < self.settings.tries {
+            chunk.turn_down(verdict);
+            chunk.next_cut = self.settings.cut_after(chunk.base + chunk.frozen()).map(|n| n - chunk.base);
+            self.start_semantic(env);
+            return Ok(());
+        }
+        if !verdict.accepted() {
+            self.guard_exhausted = true;
+            if !chunk.settle(verdict) {
+                return Err(Failure::NoSpeech { chunk: chunk.index, tries: self.settings.tries });
+            }
+        }
+        chunk.complete = true;
+        chunk.cut();
+        self.passage_frames = chunk.base + chunk.codes.len();
+        self.before = Some(Before {
+            text: chunk.text.input(&text::Tail::Open),
+            codes: chunk.codes.clone(),
+        });
+        Ok(())
+    }
+
+    fn on_acoustic(
+        &mut self,
+        at: usize,
+        group: GroupId,
+        logits: &mut [f32],
+        env: &mut Env<'_>,
+    ) -> Result<(), Failure> {
+        let chunk = &mut self.chunks[at];
+        let refine = chunk.refine.expect("found by its group; this is a bug");
+        let vocabulary = &env.grammar.stages[refine.stage].vocabulary;
+        let index = draw::acoustic(&self.settings, chunk, refine.stage, logits)?;
+        let Symbol::Code(code) = vocabulary.symbol(index) else {
+            unreachable!("acoustic stages say codes only; this is a bug")
+        };
+        let row = &mut chunk.acoustic[refine.stage - 1];
+        row.push(code);
+        if row.len() < refine.frames {
+            let id = vocabulary.code(refine.stage, code);
+            env.scheduler.group_mut(group).expect("it has just run; this is a bug").append(id);
+        } else {
+            chunk.refine = None;
+            env.scheduler.remove(group);
+        }
+        Ok(())
+    }
+
+    /// Gives the codec every column that is complete, chunk after chunk.
+    fn hand_over(&mut self, env: &mut Env<'_>) {
+        while let Some(chunk) = self.chunks.front_mut() {
+            let new = chunk.handed..chunk.refined();
+            chunk.handed = new.end;
+            let spoken = chunk.spoken();
+            if new.is_empty() && !spoken {
+                return;
+            }
+            let rows = std::iter::once(&chunk.codes)
+                .chain(&chunk.acoustic)
+                .map(|row| row[new.clone()].to_vec())
+                .collect();
+            if !spoken {
+                self.send(rows, End::No, Vec::new(), env);
+                return;
+            }
+            let frames = chunk.base + chunk.codes.len();
+            let chunk = self.chunks.pop_front().expect("just seen; this is a bug");
+            let end = self.passage_start + frames as u64 * codecs::window::FRAME_SAMPLES as u64;
+            let mut marks = vec![(end, Event::ChunkEnd { raw: chunk.text.raw, end })];
+            if chunk.text.flushed && self.flushes > 0 && !self.chunks.is_empty() {
+                // Speech goes on behind the flush, so nothing is let go early: the flush is answered in passing.
+                self.flushes -= 1;
+                marks.push((end, Event::Flushed { samples: end }));
+            }
+            self.send(rows, End::Chunk, marks, env);
+        }
+    }
+
+    /// Nothing is at work. The end, a flush, or a listener about to run dry lets go what the codec keeps back.
+    fn settle_down(&mut self, env: &mut Env<'_>) {
+        let (drained, pending) = match &self.source {
+            Source::Whole { chunks, .. } => (chunks.is_empty(), !chunks.is_empty()),
+            Source::Live(passage) => (passage.is_drained(), passage.has_pending()),
+        };
+        if drained {
+            self.close(env);
+            self.finished = true;
+            self.jobs_tail(env).last = Some(Ok(self.summary()));
+        } else if !pending && (self.flushes > 0 || self.withheld() && env.now >= self.pause_at()) {
+            self.close(env);
+        }
+    }
+
+    /// Closes the codec's passage: everything goes out, what follows starts anew, and flushes are answered.
+    fn close(&mut self, env: &mut Env<'_>) {
+        let rows = vec![Vec::new(); env.grammar.stages.len()];
+        self.send(rows, End::Passage, Vec::new(), env);
+        let samples = self.plan.released_samples();
+        let job = self.jobs_tail(env);
+        for _ in 0..std::mem::take(&mut self.flushes) {
+            job.marks.push((samples, Event::Flushed { samples }));
+        }
+        self.passage_start = samples;
+        self.passage_frames = 0;
+    }
+
+    fn jobs_tail<'e>(&self, env: &'e mut Env<'_>) -> &'e mut AudioJob {
+        env.jobs.back_mut().expect("a job was just added; this is a bug")
+    }
+
+    fn tell(&mut self, event: Event, env: &mut Env<'_>) {
+        let rows = vec![Vec::new(); env.grammar.stages.len()];
+        self.send(rows, End::No, vec![(0, event)], env);
+    }
+
+    fn send(&mut self, rows: Vec<Vec<u16>>, end: End, marks: Vec<(u64, Event)>, env: &mut Env<'_>) {
+        let deadline = self.playout.dry_at().unwrap_or_default();
+        let windows = self.plan.grow(rows[0].len(), end);
+        let samples = windows.iter().map(|w| w.samples() as u64).sum();
+        self.playout.released(samples, env.now);
+        env.jobs.push_back(AudioJob { context: self.id, rows, end, deadline, marks, last: None });
+    }
+}
+
+fn sequence(layout: Layout) -> Sequence {
+    Sequence::new(layout.ids, layout.positions, layout.next_position)
+}

@@ -1,0 +1,127 @@
+//! What holds for one context: the request and the bundle's defaults, resolved and checked once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use codecs::window;
+
+use crate::cfg;
+use crate::guards::{Attempt, Guards, Verdict};
+use crate::pipeline::chunk::Chunk;
+use crate::sampler::Sampling;
+
+/// Where the acoustic stages meet C0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segments {
+    /// At every frame count where something can go out: the least delay, on rows that are cut.
+    Frames,
+    /// After the first release only at the end of a chunk: the published way, on rows that are whole.
+    Chunk,
+}
+
+/// Codes of silence, and how they are discouraged.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Silence {
+    /// Codes into which speech collapses.
+    pub collapse_codes: Vec<u16>,
+    /// Their bias.
+    pub collapse_bias: f32,
+    /// Added to it with each further attempt.
+    pub retry_bias: f32,
+    /// Codes of ordinary pauses.
+    pub ordinary_codes: Vec<u16>,
+    /// Their bias.
+    pub ordinary_bias: f32,
+}
+
+/// A voice prompt: rows of codes, the semantic one first, of equal length.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Prompt {
+    /// The rows; none for a voice without prompt.
+    pub rows: Vec<Vec<u16>>,
+    /// How many leading frames each stage reads.
+    pub frames: Vec<usize>,
+}
+
+impl Prompt {
+    /// The rows that a stage reads.
+    pub(super) fn cut(&self, stage: usize) -> Vec<&[u16]> {
+        if self.rows.is_empty() {
+            return Vec::new();
+        }
+        self.rows[..=stage].iter().map(|row| &row[..row.len().min(self.frames[stage])]).collect()
+    }
+}
+
+/// Resolved settings of a context.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Decides all draws.
+    pub(crate) seed: u64,
+    /// When the context was opened: the order of contexts without first audio.
+    pub(crate) opened_at: Duration,
+    /// 9 most urgent; orders contexts without first audio.
+    pub(crate) priority: u8,
+    /// How far it may run ahead of its listener; `None`: nobody listens in real time.
+    pub(crate) max_ahead: Option<Duration>,
+    /// How long before the listener runs dry a chunk is cut from unfinished text.
+    pub(crate) cut_lead: Duration,
+    /// How long before the listener runs dry the codec lets go what it keeps back.
+    pub(crate) pause_lead: Duration,
+    /// The codec's plan.
+    pub(crate) window: window::Settings,
+    /// Where segments are cut.
+    pub(crate) segments: Segments,
+    /// CB0's sampling.
+    pub(crate) sampling: Sampling,
+    /// Sampling of the acoustic stages.
+    pub(crate) acoustic: Sampling,
+    /// Guidance weight of CB0; `None`: no null companion.
+    pub(crate) guidance: Option<f32>,
+    /// Bias of the end-of-speech symbol.
+    pub(crate) end_bias: f32,
+    /// First code of the context.
+    pub(crate) forced_first_code: Option<u16>,
+    /// Silence codes and their biases.
+    pub(crate) silence: Arc<Silence>,
+    /// What attempts are measured against.
+    pub(crate) guards: Arc<Guards>,
+    /// Attempts at a chunk.
+    pub(crate) tries: u32,
+    /// The voice.
+    pub(crate) prompt: Arc<Prompt>,
+    /// Control block of each stage.
+    pub(crate) control: Arc<[Vec<u32>]>,
+}
+
+impl Settings {
+    /// The passage's frame count behind `known` at which a segment is cut; `None`: at the end of the chunk only.
+    pub(super) fn cut_after(&self, known: usize) -> Option<usize> {
+        let window::Settings { first_frames, grid_frames, withheld_frames, .. } = self.window;
+        if known < first_frames {
+            return Some(first_frames);
+        }
+        let next = (known.saturating_sub(withheld_frames) / grid_frames + 1) * grid_frames;
+        (self.segments == Segments::Frames).then_some(next + withheld_frames)
+    }
+
+    /// One row of CB0's logits, guided when there are two.
+    pub(super) fn merge<'l>(&self, logits: &'l mut [f32], outputs: usize) -> &'l mut [f32] {
+        let (conditioned, null) = logits.split_at_mut(outputs);
+        if let Some(weight) = self.guidance {
+            cfg::merge(conditioned, null, weight);
+        }
+        conditioned
+    }
+
+    /// Most codes that the chunk's text may take.
+    pub(super) fn frame_budget(&self, chunk: &Chunk) -> usize {
+        self.guards.budget(chunk.text.text.chars().count())
+    }
+
+    /// The acceptance test of a chunk whose CB0 has ended.
+    pub(super) fn judge(&self, chunk: &Chunk, stopped: bool) -> Verdict {
+        let characters = chunk.text.text.chars().count();
+        self.guards.judge(&Attempt { codes: &chunk.codes, stopped, characters })
+    }
+}

@@ -1,0 +1,488 @@
+//! Who runs in the next step, and on which blocks. Pure: the order of the groups comes from outside, the numbers run elsewhere.
+//!
+//! A step takes decode tokens of every group that has a seat, and prefill tokens up to a budget. A group whose blocks do not
+//! fit displaces the least urgent one of its stage; the displaced group keeps its tokens and is computed again later.
+//!
+//! ```text
+//! most urgent                                                      least urgent
+//! [g7 decode][g2 prefill 180 of 300][g9 decode] ... [g4 preempted: its blocks went to g2]
+//! ```
+
+use std::collections::BTreeMap;
+
+use crate::ContextId;
+use crate::batch::{Batch, BatchRow};
+use crate::block_manager::{BlockCounts, BlockManager};
+use crate::sequence::{Group, GroupId, Sequence};
+
+/// Limits of one step.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Prefill tokens in a step, all stages together. Bounds how long a step takes, so how long a decode can be held up.
+    pub prefill_tokens: usize,
+    /// Sequences of one stage in a step.
+    pub sequences: usize,
+}
+
+/// One group's part of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduled {
+    /// Which group.
+    pub group: GroupId,
+    /// Which stage.
+    pub stage: usize,
+    /// Tokens to run of each member, in order.
+    pub tokens: Vec<usize>,
+    /// Whether every member reaches its last token, so that the next one can be sampled.
+    pub completes: bool,
+}
+
+/// The groups and the blocks of all stages.
+pub struct Scheduler {
+    stages: Vec<BlockManager>,
+    groups: BTreeMap<GroupId, Group>,
+    budget: Budget,
+    next_id: u64,
+    preemptions: u64,
+    prefilled: u64,
+}
+
+impl Scheduler {
+    /// A scheduler of one stage for each entry of `blocks`, the number of blocks it has.
+    pub fn new(blocks: &[usize], budget: Budget) -> Self {
+        Self {
+            stages: blocks.iter().map(|&n| BlockManager::new(n)).collect(),
+            groups: BTreeMap::new(),
+            budget,
+            next_id: 0,
+            preemptions: 0,
+            prefilled: 0,
+        }
+    }
+
+    /// Takes in a group; it runs when [`Scheduler::schedule`] finds it a place.
+    pub fn add(&mut self, context: ContextId, stage: usize, members: Vec<Sequence>) -> GroupId {
+        let id = GroupId(self.next_id);
+        self.next_id += 1;
+        self.groups.insert(id, Group { id, context, stage, members, resident: false });
+        id
+    }
+
+    /// Removes a group; its blocks are free at once. Returns how many it held.
+    pub fn remove(&mut self, id: GroupId) -> usize {
+        let Some(mut group) = self.groups.remove(&id) else { return 0 };
+        let blocks = group.blocks();
+        release(&mut self.stages[group.stage], &mut group);
+        blocks
+    }
+
+    /// A group, to read.
+    pub fn group(&self, id: GroupId) -> Option<&Group> {
+        self.groups.get(&id)
+    }
+
+    /// A group, to append the sampled token to.
+    pub fn group_mut(&mut self, id: GroupId) -> Option<&mut Group> {
+        self.groups.get_mut(&id)
+    }
+
+    /// Names of all groups, oldest first.
+    pub fn group_ids(&self) -> impl Iterator<Item = GroupId> {
+        self.groups.keys().copied()
+    }
+
+    /// How many groups there are, running or waiting.
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Whether there is no group.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Block counts of a stage.
+    pub fn blocks(&self, stage: usize) -> BlockCounts {
+        self.stages[stage].counts()
+    }
+
+    /// Times a group lost its blocks to a more urgent one.
+    pub fn preemptions(&self) -> u64 {
+        self.preemptions
+    }
+
+    /// Prefill tokens computed since the start; tokens found in the prefix cache do not count.
+    pub fn prefilled(&self) -> u64 {
+        self.prefilled
+    }
+
+    /// Picks the next step's work, most urgent first, and gives it blocks. `urgency` orders contexts, smaller first;
+    /// `None` parks a context: its groups do not run, and keep their blocks unless a running one needs them.
+    pub fn schedule<K: Ord>(&mut self, urgency: impl Fn(ContextId) -> Option<K>) -> Vec<Scheduled> {
+        let mut order = Vec::with_capacity(self.groups.len());
+        let mut parked = Vec::new();
+        for group in self.groups.values() {
+            match urgency(group.context) {
+                // Later stages first: they are nearest to sound.
+                Some(key) => order.push((key, std::cmp::Reverse(group.stage), group.id)),
+                None => parked.push(group.id),
+            }
+        }
+        order.sort_unstable();
+        let runnable = order.len();
+        let order: Vec<GroupId> = order.into_iter().map(|(_, _, id)| id).chain(parked).collect();
+        let mut seats = vec![self.budget.sequences; self.stages.len()];
+        let mut prefill = self.budget.prefill_tokens;
+        let mut step = Vec::new();
+        for (at, &id) in order[..runnable].iter().enumerate() {
+            let group = &self.groups[&id];
+            let (stage, cost) = (group.stage, group.cost());
+            if seats[stage] < cost || !self.make_room(id, &order[at + 1..]) {
+                continue;
+            }
+            if let Some(scheduled) = piece(&self.groups[&id], &mut prefill) {
+                seats[stage] -= cost;
+                step.push(scheduled);
+            }
+        }
+        step
+    }
+
+    /// The ragged batch of a stage, and which of the step's entries each of its output rows belongs to.
+    pub fn batch(&self, step: &[Scheduled], stage: usize) -> Batch {
+        let mut batch = Batch::default();
+        for scheduled in step.iter().filter(|s| s.stage == stage) {
+            let group = &self.groups[&scheduled.group];
+            for (member, &tokens) in group.members.iter().zip(&scheduled.tokens) {
+                if tokens == 0 {
+                    continue;
+                }
+                let run = member.computed..member.computed + tokens;
+                let start = batch.ids.len();
+                batch.ids.extend_from_slice(&member.ids[run.clone()]);
+                batch.positions.extend_from_slice(&member.positions[run.clone()]);
+                batch.rows.push(BatchRow {
+                    tokens: start..start + tokens,
+                    computed: member.computed,
+                    blocks: member.table.blocks().to_vec(),
+                    logits: scheduled.completes,
+                });
+            }
+        }
+        batch
+    }
+
+    /// Records that a part of a step has run: its keys and values are stored, and whole blocks can be shared.
+    pub fn ran(&mut self, scheduled: &Scheduled) {
+        let Some(group) = self.groups.get_mut(&scheduled.group) else { return };
+        if !group.decodes() {
+            self.prefilled += scheduled.tokens.iter().sum::<usize>() as u64;
+        }
+        let manager = &mut self.stages[group.stage];
+        for (member, &tokens) in group.members.iter_mut().zip(&scheduled.tokens) {
+            member.computed += tokens;
+            manager.commit(&mut member.table, &member.ids, &member.positions, member.computed);
+        }
+    }
+
+    /// Takes a group's blocks away; it waits and is computed again when there is room.
+    pub fn preempt(&mut self, id: GroupId) {
+        let Some(group) = self.groups.get_mut(&id).filter(|g| g.resident) else { return };
+        release(&mut self.stages[group.stage], group);
+        self.preemptions += 1;
+    }
+
+    /// Forgets what unused blocks hold.
+    pub fn forget_unused(&mut self) {
+        self.stages.iter_mut().for_each(BlockManager::forget_unused);
+    }
+
+    /// Proves that blocks and groups agree.
+    ///
+    /// # Errors
+    /// What is wrong, for a test or a crash report.
+    pub fn check_integrity(&self) -> Result<(), String> {
+        for (stage, manager) in self.stages.iter().enumerate() {
+            let groups = self.groups.values().filter(|g| g.stage == stage);
+            let tables = groups.flat_map(|g| g.members.iter().map(|m| &m.table));
+            manager.check_integrity(tables).map_err(|e| format!("stage {stage}: {e}"))?;
+        }
+        match self.groups.values().find(|g| !g.resident && g.blocks() > 0) {
+            Some(group) => Err(format!("group {:?} waits but holds blocks", group.id)),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a group blocks for all its tokens, displacing less urgent groups from the end if need be.
+    fn make_room(&mut self, id: GroupId, less_urgent: &[GroupId]) -> bool {
+        let stage = self.groups[&id].stage;
+        let mut victims = less_urgent.iter().rev();
+        loop {
+            let group =
+                self.groups.get_mut(&id).expect("the order lists live groups; this is a bug");
+            if grow(&mut self.stages[stage], group) {
+                return true;
+            }
+            let victim = victims.find(|v| {
+                let v = &self.groups[v];
+                v.stage == stage && v.resident
+            });
+            match victim {
+                Some(&victim) => self.preempt(victim),
+                None => return false,
+            }
+        }
+    }
+}
+
+/// Blocks for every token of the group, all or none. A group that held none first takes what the prefix cache has.
+fn grow(manager: &mut BlockManager, group: &mut Group) -> bool {
+    if !group.resident {
+        for member in &mut group.members {
+            (member.table, member.computed) = manager.match_prefix(&member.ids, &member.positions);
+        }
+    }
+    let fits = group.members.iter_mut().all(|m| manager.grow(&mut m.table, m.ids.len()));
+    if fits {
+        group.resident = true;
+    } else if !group.resident {
+        release(manager, group);
+    }
+    fits
+}
+
+fn release(manager: &mut BlockManager, group: &mut Group) {
+    for member in &mut group.members {
+        manager.release(std::mem::take(&mut member.table));
+        member.computed = 0;
+    }
+    group.resident = false;
+}
+
+/// How much of a group runs now. The last tokens of all members run in the same step, so a guidance pair always shares the
+/// forward that is sampled from.
+fn piece(group: &Group, prefill: &mut usize) -> Option<Scheduled> {
+    let of =
+        |tokens, completes| Scheduled { group: group.id, stage: group.stage, tokens, completes };
+    let remaining: Vec<usize> = group.members.iter().map(Sequence::remaining).collect();
+    if group.decodes() {
+        return Some(of(remaining, true));
+    }
+    let total = group.remaining();
+    if total == 0 {
+        return None;
+    }
+    if total <= *prefill {
+        *prefill -= total;
+        return Some(of(remaining, true));
+    }
+    let mut left = *prefill;
+    let tokens: Vec<usize> = remaining
+        .iter()
+        .map(|&r| {
+            let take = left.min(r - 1);
+            left -= take;
+            take
+        })
+        .collect();
+    let taken = *prefill - left;
+    *prefill = left;
+    (taken > 0).then(|| of(tokens, false))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::BLOCK_TOKENS;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    const BUDGET: Budget = Budget { prefill_tokens: 40, sequences: 6 };
+
+    fn sequence(ids: impl Iterator<Item = u32>) -> Sequence {
+        let ids: Vec<u32> = ids.collect();
+        let end = ids.len() as i32;
+        Sequence::new(ids, (0..end).collect(), end)
+    }
+
+    fn by_number(context: ContextId) -> Option<u64> {
+        Some(context.0)
+    }
+
+    fn run(scheduler: &mut Scheduler, step: &[Scheduled]) {
+        step.iter().for_each(|s| scheduler.ran(s));
+    }
+
+    #[test]
+    fn a_long_prefill_is_cut_to_the_budget_and_decodes_go_on_beside_it() {
+        let mut s = Scheduler::new(&[32], BUDGET);
+        let short = s.add(ContextId(1), 0, vec![sequence(0..4)]);
+        let long = s.add(ContextId(2), 0, vec![sequence(100..200)]);
+        let step = s.schedule(by_number);
+        assert_eq!(step[0], Scheduled { group: short, stage: 0, tokens: vec![4], completes: true });
+        assert_eq!(
+            step[1],
+            Scheduled { group: long, stage: 0, tokens: vec![36], completes: false }
+        );
+        run(&mut s, &step);
+        s.group_mut(short).unwrap().append(7);
+        let step = s.schedule(by_number);
+        assert_eq!(step[0].tokens, [1]);
+        assert_eq!(step[1].tokens, [40]);
+        run(&mut s, &step);
+        let step = s.schedule(by_number);
+        assert_eq!(step[0], Scheduled { group: long, stage: 0, tokens: vec![24], completes: true });
+        assert_eq!(s.batch(&step, 0).rows[0].computed, 76);
+    }
+
+    #[test]
+    fn both_halves_of_a_pair_reach_their_last_token_in_one_step() {
+        let mut s = Scheduler::new(&[32], BUDGET);
+        s.add(ContextId(1), 0, vec![sequence(0..60), sequence(500..530)]);
+        let mut steps = Vec::new();
+        loop {
+            let step = s.schedule(by_number);
+            run(&mut s, &step);
+            steps.push(step[0].tokens.clone());
+            if step[0].completes {
+                break;
+            }
+        }
+        assert_eq!(steps, [[40, 0], [19, 21], [1, 9]]);
+    }
+
+    #[test]
+    fn an_urgent_group_displaces_the_least_urgent_of_its_stage_and_parked_ones_first() {
+        let mut s = Scheduler::new(&[4], BUDGET);
+        let parked = s.add(ContextId(1), 0, vec![sequence(0..16)]);
+        let late = s.add(ContextId(9), 0, vec![sequence(100..132)]);
+        let step = s.schedule(by_number);
+        run(&mut s, &step);
+        let urgent = s.add(ContextId(0), 0, vec![sequence(200..232)]);
+        s.schedule(|c| (c.0 != 1).then_some(c.0));
+        let resident = |id| s.group(id).unwrap().resident;
+        assert_eq!((resident(parked), resident(late), resident(urgent)), (false, true, true));
+        assert_eq!((s.preemptions(), s.check_integrity()), (1, Ok(())));
+    }
+
+    #[test]
+    fn a_group_that_was_displaced_finds_what_is_left_of_its_work() {
+        let mut s = Scheduler::new(&[8], BUDGET);
+        let id = s.add(ContextId(1), 0, vec![sequence(0..35)]);
+        let step = s.schedule(by_number);
+        run(&mut s, &step);
+        s.preempt(id);
+        let step = s.schedule(by_number);
+        assert_eq!(step[0].tokens, [35 - 2 * BLOCK_TOKENS]);
+    }
+
+    /// A random operation of the property test below.
+    #[derive(Debug, Clone)]
+    enum Op {
+        Add { context: u64, stage: usize, prompt: usize, pair: bool },
+        Step,
+        Cancel(usize),
+        Park(u64),
+        Preempt(usize),
+    }
+
+    fn ops() -> impl Strategy<Value = Vec<Op>> {
+        let op = prop_oneof![
+            2 => (0..5u64, 0..2usize, 1..90usize, any::<bool>())
+                .prop_map(|(context, stage, prompt, pair)| Op::Add { context, stage, prompt, pair }),
+            6 => Just(Op::Step),
+            1 => any::<usize>().prop_map(Op::Cancel),
+            1 => (0..6u64).prop_map(Op::Park),
+            1 => any::<usize>().prop_map(Op::Preempt),
+        ];
+        proptest::collection::vec(op, 1..80)
+    }
+
+    /// Holds every rule of a step against what the groups looked like before it.
+    fn check_step(s: &Scheduler, step: &[Scheduled], parked: u64) {
+        let mut seen = BTreeSet::new();
+        let mut prefill = 0;
+        for stage in 0..2 {
+            let of_stage = || step.iter().filter(move |p| p.stage == stage);
+            let seats: usize = of_stage().map(|p| p.tokens.len()).sum();
+            assert!(seats <= BUDGET.sequences, "stage {stage}: {seats} sequences");
+            let batch = s.batch(step, stage);
+            let rows: usize = of_stage().map(|p| p.tokens.iter().filter(|&&t| t > 0).count()).sum();
+            assert_eq!(batch.rows.len(), rows);
+        }
+        for p in step {
+            assert!(seen.insert(p.group), "a group runs once in a step");
+            let g = s.group(p.group).unwrap();
+            assert!(g.resident && g.context.0 != parked);
+            let left: Vec<usize> =
+                g.members.iter().zip(&p.tokens).map(|(m, t)| m.remaining() - t).collect();
+            assert!(left.iter().all(|&l| (l == 0) == p.completes), "no half of a pair ends alone");
+            for m in &g.members {
+                assert!(m.table.capacity() >= m.ids.len());
+            }
+            if !g.decodes() {
+                prefill += p.tokens.iter().sum::<usize>();
+            }
+        }
+        assert!(prefill <= BUDGET.prefill_tokens);
+    }
+
+    proptest! {
+        #[test]
+        fn any_operations_keep_the_books_and_nobody_starves(ops in ops()) {
+            let mut s = Scheduler::new(&[14, 14], BUDGET);
+            let mut live: Vec<(GroupId, usize)> = Vec::new();
+            let mut parked = 99;
+            let mut fresh = 0;
+            let mut apply = |s: &mut Scheduler, live: &mut Vec<(GroupId, usize)>, parked: u64| {
+                let step = s.schedule(|c| (c.0 != parked).then_some(c.0));
+                check_step(s, &step, parked);
+                for p in &step {
+                    s.ran(p);
+                    if !p.completes {
+                        continue;
+                    }
+                    let at = live.iter().position(|(id, _)| *id == p.group).unwrap();
+                    live[at].1 -= 1;
+                    if live[at].1 == 0 {
+                        s.remove(p.group);
+                        live.swap_remove(at);
+                    } else {
+                        s.group_mut(p.group).unwrap().append(fresh);
+                        fresh += 1;
+                    }
+                }
+                !step.is_empty()
+            };
+            for op in ops {
+                match op {
+                    Op::Add { context, stage, prompt, pair } => {
+                        // Prompts of one context share their beginning, so that blocks are shared too.
+                        let base = context as u32 * 1000;
+                        let mut members = vec![sequence(base..base + prompt as u32)];
+                        if pair {
+                            members.push(sequence(9000..9000 + 1 + prompt as u32 / 4));
+                        }
+                        live.push((s.add(ContextId(context), stage, members), 1 + prompt % 7));
+                    }
+                    Op::Step => { apply(&mut s, &mut live, parked); }
+                    Op::Cancel(at) if !live.is_empty() => {
+                        let (id, _) = live.swap_remove(at % live.len());
+                        s.remove(id);
+                    }
+                    Op::Preempt(at) if !live.is_empty() => s.preempt(live[at % live.len()].0),
+                    Op::Park(context) => parked = context,
+                    Op::Cancel(_) | Op::Preempt(_) => {}
+                }
+                prop_assert_eq!(s.check_integrity(), Ok(()));
+            }
+            // With nobody parked, whoever is left comes to an end.
+            while !live.is_empty() {
+                prop_assert!(apply(&mut s, &mut live, 99), "{} groups wait for nothing", live.len());
+            }
+            for stage in 0..2 {
+                prop_assert_eq!(s.blocks(stage).in_use, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What the scheduler moves about: token sequences and the groups they run in. Plain integers; knows no network and no policy.
+//!
+//! ```text
+//! ids        [ prefix ......... | generated ]
+//!              ^ computed: keys and values stored     ^ len
+//! ```
+
+use crate::ContextId;
+use crate::block_manager::BlockTable;
+
+/// Names a group for as long as the engine lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u64);
+
+/// One token sequence of one stage.
+#[derive(Debug, Default)]
+pub struct Sequence {
+    /// Token ids: the serialised input, then what was generated.
+    pub ids: Vec<u32>,
+    /// Rotary position of each token; same length as `ids`.
+    pub positions: Vec<i32>,
+    /// How many leading tokens have their keys and values stored.
+    pub computed: usize,
+    /// Where they are stored.
+    pub table: BlockTable,
+    /// Rotary position of the token that will be generated next.
+    pub next_position: i32,
+}
+
+impl Sequence {
+    /// A sequence of which nothing is computed yet.
+    ///
+    /// # Panics
+    /// When the two lists differ in length or are empty; that is a bug of the caller.
+    pub fn new(ids: Vec<u32>, positions: Vec<i32>, next_position: i32) -> Self {
+        assert!(!ids.is_empty() && ids.len() == positions.len(), "a token has one position");
+        Self { ids, positions, computed: 0, table: BlockTable::default(), next_position }
+    }
+
+    /// Tokens that must still run.
+    pub fn remaining(&self) -> usize {
+        self.ids.len() - self.computed
+    }
+}
+
+/// What is admitted, preempted, run to its next token, finished and freed together: one sequence, or a guidance pair.
+#[derive(Debug)]
+pub struct Group {
+    /// Its name.
+    pub id: GroupId,
+    /// Whose work it is.
+    pub context: ContextId,
+    /// Which network runs it, 0 based.
+    pub stage: usize,
+    /// The sequences: the conditional one first, then its null companion if there is one.
+    pub members: Vec<Sequence>,
+    /// Whether blocks are held. A group that waits or was preempted holds none.
+    pub resident: bool,
+}
+
+impl Group {
+    /// How many sequences it takes in a batch.
+    pub fn cost(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Tokens that must run before the next one can be sampled.
+    pub fn remaining(&self) -> usize {
+        self.members.iter().map(Sequence::remaining).sum()
+    }
+
+    /// Whether each member needs just its newest token.
+    pub fn decodes(&self) -> bool {
+        self.members.iter().all(|m| m.remaining() == 1)
+    }
+
+    /// Appends the sampled token to every member.
+    pub fn append(&mut self, id: u32) {
+        for member in &mut self.members {
+            member.ids.push(id);
+            member.positions.push(member.next_position);
+            member.next_position += 1;
+        }
+    }
+
+    /// Blocks held.
+    pub fn blocks(&self) -> usize {
+        self.members.iter().map(|m| m.table.blocks().len()).sum()
+    }
+}

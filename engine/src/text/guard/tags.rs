@@ -1,0 +1,151 @@
+//! Tags (SSML, HTML, XML), model control words (`<|im_end|>`), autolinks and character entities.
+
+use super::skip::Skip;
+use super::{Look, Seen, Verdict};
+use crate::text::spoken::{is_unheard, is_wide_blank};
+
+/// Tags inside a word or phrase. All others keep the words on both sides apart.
+const INLINE: [&str; 24] = [
+    "a", "abbr", "b", "cite", "code", "del", "em", "emphasis", "font", "i", "ins", "kbd", "lang",
+    "mark", "phoneme", "prosody", "say-as", "small", "span", "strong", "sub", "sup", "u", "w",
+];
+
+/// Names that are never words behind a `<`: their tag is dropped even when its end is long in coming.
+const CERTAIN: [&str; 14] = [
+    "audio", "br", "break", "div", "emphasis", "lang", "phoneme", "prosody", "say-as", "span",
+    "speak", "strong", "think", "voice",
+];
+
+/// Longest name of an entity: `&ThickSpace;` and the like are left alone.
+const ENTITY_CHARS: usize = 8;
+
+/// `<`: a tag when it has the form of one; else text.
+pub(super) fn angle(look: &Look<'_>) -> Verdict {
+    match look.at(1) {
+        Seen::Unknown => return Verdict::Wait(&[]),
+        Seen::Char(c) if c.is_ascii_alphabetic() || "/!?|".contains(c) => {}
+        _ => return Verdict::Keep(1),
+    }
+    if look.at(1) == Seen::Char('!') {
+        match (look.at(2), look.at(3)) {
+            (Seen::Char('-'), Seen::Char('-')) => {
+                return Verdict::Skip(4, Skip::comment(look.skip_chars));
+            }
+            (Seen::Unknown, _) | (Seen::Char('-'), Seen::Unknown) => return Verdict::Wait(&[]),
+            _ => {}
+        }
+    }
+    let mut quoted = false;
+    for i in 1.. {
+        match look.at(i) {
+            Seen::Unknown => return Verdict::Wait(&['<', '>']),
+            Seen::End => return unfinished(look, i),
+            Seen::Char('"') => quoted = !quoted,
+            Seen::Char('<') if !quoted => return Verdict::Keep(1),
+            Seen::Char('>') if !quoted => return finished(look, i),
+            Seen::Char(_) => {}
+        }
+    }
+    Verdict::Keep(1)
+}
+
+fn finished(look: &Look<'_>, close: usize) -> Verdict {
+    let inner = look.text(1..close);
+    if let Some(word) = inner.strip_prefix('|') {
+        return if word.ends_with('|') { Verdict::Gap(close + 1) } else { Verdict::Keep(1) };
+    }
+    let address = inner.contains("://") || inner.contains('@');
+    if address && !inner.contains(char::is_whitespace) {
+        return Verdict::Inner(close + 1);
+    }
+    match tag_name(&inner) {
+        Some(name) if INLINE.contains(&name.as_str()) => Verdict::Drop(close + 1),
+        Some(_) => Verdict::Gap(close + 1),
+        None => Verdict::Keep(1),
+    }
+}
+
+/// The end of the tag is not in sight: what can only be a tag is dropped, and so is its rest when it comes.
+fn unfinished(look: &Look<'_>, held: usize) -> Verdict {
+    let inner = look.text(1..held);
+    let name = name_of(inner.trim_start_matches('/'));
+    let certain = inner.starts_with(['/', '!', '?', '|'])
+        || inner.contains('=')
+        || CERTAIN.contains(&name.to_ascii_lowercase().as_str());
+    if certain { Verdict::Skip(held, Skip::tag(look.skip_chars)) } else { Verdict::Keep(1) }
+}
+
+fn name_of(inner: &str) -> &str {
+    let end = inner.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.:".contains(c));
+    &inner[..end.unwrap_or(inner.len())]
+}
+
+/// Name of a tag, in lower case, if what stands between the angle brackets has the form of one:
+/// `name`, `/name`, `name a="1" b='2' c=3`, each with or without a slash at the end; or a declaration.
+fn tag_name(inner: &str) -> Option<String> {
+    if inner.starts_with(['!', '?']) {
+        return Some(String::new());
+    }
+    let inner = inner.strip_prefix('/').unwrap_or(inner).trim_end();
+    let inner = inner.strip_suffix('/').unwrap_or(inner);
+    let name = name_of(inner);
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return None;
+    }
+    let mut rest = &inner[name.len()..];
+    while !rest.trim_start().is_empty() {
+        let attribute = rest.trim_start();
+        if attribute.len() == rest.len() {
+            return None;
+        }
+        let value = attribute.split_once('=')?.1.trim_start();
+        let key = name_of(attribute);
+        if key.is_empty() || !attribute[key.len()..].trim_start().starts_with('=') {
+            return None;
+        }
+        rest = match value.chars().next() {
+            Some(quote @ ('"' | '\'')) => value[1..].split_once(quote)?.1,
+            _ => &value[value.find(char::is_whitespace).unwrap_or(value.len())..],
+        };
+    }
+    Some(name.to_ascii_lowercase())
+}
+
+/// `&`: a character entity is read as its character.
+pub(super) fn entity(look: &Look<'_>) -> Verdict {
+    for i in 1..=ENTITY_CHARS + 1 {
+        match look.at(i) {
+            Seen::Unknown => return Verdict::Wait(&[]),
+            Seen::Char(';') => return decoded(&look.text(1..i), i + 1),
+            Seen::Char(c) if c.is_ascii_alphanumeric() || c == '#' => {}
+            _ => break,
+        }
+    }
+    Verdict::Keep(1)
+}
+
+fn decoded(name: &str, n: usize) -> Verdict {
+    let number = name.strip_prefix('#').and_then(|digits| match digits.strip_prefix(['x', 'X']) {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => digits.parse().ok(),
+    });
+    let ch = match name {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        "nbsp" => Some(' '),
+        "hellip" => Some('…'),
+        "mdash" => Some('—'),
+        "ndash" => Some('–'),
+        "euro" => Some('€'),
+        _ => number.and_then(char::from_u32),
+    };
+    match ch {
+        Some(c) if is_unheard(c) => Verdict::Drop(n),
+        Some(c) if is_wide_blank(c) => Verdict::Say(' ', n),
+        Some(c) => Verdict::Say(c, n),
+        None => Verdict::Keep(1),
+    }
+}

@@ -1,0 +1,123 @@
+//! From what a client writes to what a voice reads: text in any split, chunks out.
+//!
+//! Pure: no IO, no clock, no thread. Everything keeps offsets, so that a word that was heard can be found again in the
+//! client's own text. It must never know what a chunk costs or who listens; the engine says when it wants one.
+//!
+//! ```text
+//! deltas -> clean -> compose -> guard -> verbalise -> sanitize -> cut -> Chunk { text, spans, raw, tail }
+//!           control  NFC        markup   (numbers)    blanks      late
+//! ```
+//!
+//! [`Passage`] takes text as it is written and cuts late, from all that has come; [`whole`] takes a text that is
+//! complete and cuts it as the published server does.
+
+mod boundary;
+mod chunk;
+mod chunker;
+mod clean;
+mod compose;
+mod front;
+mod guard;
+pub mod ids;
+mod passage;
+mod sanitize;
+mod split;
+mod spoken;
+mod utf8;
+mod verbalise;
+
+pub use chunk::{Chunk, Tail};
+pub use chunker::{LiveSettings, Need};
+pub use passage::{Passage, Stats};
+pub use split::{CHUNK_CHARS, LOOKAHEAD_CHARS};
+pub use spoken::Spoken;
+
+use front::FrontEnd;
+
+/// What is done to a client's text before it is spoken; one set for each context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Drop what cannot be heard (controls, escape sequences, zero-width and private-use characters), turn blanks of
+    /// every width into spaces, compose to NFC.
+    pub clean: bool,
+    /// Read Markdown for what it means and drop its signs.
+    pub markdown: bool,
+    /// Drop tags and model control words, read character entities.
+    pub tags: bool,
+    /// Drop emoji.
+    pub emoji: bool,
+    /// Unfinished markup is held for at most this many characters.
+    pub hold_chars: usize,
+    /// A code block, comment or link target that does not close is skipped for at most this many characters.
+    pub skip_chars: usize,
+}
+
+impl TextOptions {
+    /// Nothing but the published sanitizer.
+    pub fn literal() -> Self {
+        Self { clean: false, markdown: false, tags: false, emoji: false, ..Self::default() }
+    }
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        Self {
+            clean: true,
+            markdown: true,
+            tags: true,
+            emoji: true,
+            hold_chars: 200,
+            skip_chars: 2_000,
+        }
+    }
+}
+
+/// The sanitized spoken text of a whole passage, with its final period.
+pub fn sanitize(text: &str, options: TextOptions) -> String {
+    spoken(text, options).iter().map(|s| s.ch).collect()
+}
+
+/// The sanitized spoken characters of a whole passage, with the raw text each came from.
+pub fn spoken(text: &str, options: TextOptions) -> Vec<Spoken> {
+    let (mut front, mut out) = (FrontEnd::new(options), Vec::new());
+    front.push(text, &mut out);
+    front.release(&mut out);
+    out.extend(sanitize::final_period(&out, front.raw_chars()));
+    out
+}
+
+/// Cuts a whole text by the published rules. A text with nothing to say (empty, blanks, marks or markup only) has no
+/// chunks.
+pub fn whole(text: &str, options: TextOptions) -> Vec<Chunk> {
+    let text_spoken = spoken(text, options);
+    if !spoken::is_speakable(&text_spoken) {
+        return Vec::new();
+    }
+    literal(&text_spoken, text.chars().count())
+}
+
+/// Cuts sanitized characters by the published rules, whatever they say.
+///
+/// `raw_chars` is the length of the raw text, in code points.
+pub fn literal(spoken: &[Spoken], raw_chars: usize) -> Vec<Chunk> {
+    split::layout(spoken, &split::chunks(spoken), raw_chars)
+}
+
+/// Lays out a text that the client has cut into chunks itself; each is sanitized on its own, and cut further where
+/// it is too long. Raw offsets count over all pieces, joined.
+pub fn given(pieces: &[&str], options: TextOptions) -> Vec<Chunk> {
+    let (mut text, mut ranges, mut raw_chars) = (Vec::new(), Vec::new(), 0);
+    for piece in pieces {
+        let start = text.len();
+        let moved = |s: Spoken| Spoken { from: s.from + raw_chars, to: s.to + raw_chars, ..s };
+        let piece_spoken = spoken(piece, options);
+        if spoken::is_speakable(&piece_spoken) {
+            text.extend(piece_spoken.into_iter().map(moved));
+            ranges.extend(
+                split::chunks(&text[start..]).iter().map(|r| r.start + start..r.end + start),
+            );
+        }
+        raw_chars += u32::try_from(piece.chars().count()).unwrap_or(u32::MAX);
+    }
+    split::layout(&text, &ranges, raw_chars as usize)
+}

@@ -1,0 +1,197 @@
+//! The step thread: commands in, steps, jobs out. Every command is obeyed before the next step, so a cancelled context never
+//! runs again and its blocks are free before anything else asks for some.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::ContextId;
+use crate::audio::AudioCommand;
+use crate::engine::{Engine, Step};
+use crate::event::{Event, Outbox, Summary};
+use crate::handle::Stats;
+use crate::pipeline::{Context, Settings, Source};
+
+/// An outbox that holds more is not filled further: 30 s, more than any listener's buffer.
+const OUTBOX_SAMPLES: u64 = 30 * 24_000;
+/// The step thread looks up at least so often, should a wake-up have found the command queue full.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// What the step thread is told.
+pub(crate) enum Command {
+    /// A context begins.
+    Open { id: ContextId, settings: Box<Settings>, source: Source, outbox: Outbox },
+    /// More text.
+    Text { id: ContextId, delta: String },
+    /// Speak what there is.
+    Flush(ContextId),
+    /// No more text.
+    End(ContextId),
+    /// So many samples were heard.
+    Played { id: ContextId, position: u64 },
+    /// Stop it now.
+    Cancel(ContextId),
+    /// A reader took audio, or has gone.
+    Drained(ContextId),
+    /// The audio thread has sent a context's last event.
+    Spoken(ContextId),
+    /// The audio thread has room again.
+    Room,
+    /// The engine goes down.
+    Stop,
+}
+
+/// The step thread's state.
+pub(crate) struct Worker {
+    engine: Engine,
+    inbox: Receiver<Command>,
+    jobs: SyncSender<AudioCommand>,
+    /// What goes to the audio thread next; empty unless its queue is full, and no step runs until it is empty again.
+    outgoing: VecDeque<AudioCommand>,
+    readers: BTreeMap<ContextId, Reader>,
+    stats: Arc<Mutex<Stats>>,
+}
+
+/// Who hears of a context, and how it ended if all its codes are made.
+struct Reader {
+    outbox: Outbox,
+    complete: Option<Summary>,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        engine: Engine,
+        inbox: Receiver<Command>,
+        jobs: SyncSender<AudioCommand>,
+        stats: Arc<Mutex<Stats>>,
+    ) -> Self {
+        let (outgoing, readers) = (VecDeque::new(), BTreeMap::new());
+        Self { engine, inbox, jobs, outgoing, readers, stats }
+    }
+
+    /// Runs until it is told to stop or nobody holds the engine any more; then all that are still open are cancelled.
+    pub(crate) fn run(mut self, clock: impl Fn() -> Duration) {
+        self.serve(clock);
+        for id in self.readers.keys().copied().collect::<Vec<_>>() {
+            self.cancel(id);
+        }
+    }
+
+    fn serve(&mut self, clock: impl Fn() -> Duration) {
+        loop {
+            loop {
+                match self.inbox.try_recv() {
+                    Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return,
+                    Ok(command) => self.obey(command, clock()),
+                    Err(TryRecvError::Empty) => break,
+                }
+            }
+            let now = clock();
+            let step = if self.send_jobs() { self.step(now) } else { Step::default() };
+            let sent = self.send_jobs();
+            self.publish(step.tokens, clock() - now);
+            if step.tokens > 0 && sent {
+                continue;
+            }
+            let until = step.wake_at.map_or(LOOK_UP, |at| at.saturating_sub(clock()));
+            match self.inbox.recv_timeout(until.min(LOOK_UP)) {
+                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(command) => self.obey(command, clock()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command, now: Duration) {
+        match command {
+            Command::Open { id, mut settings, source, outbox } => {
+                settings.opened_at = now;
+                let (seed, first_frames) = (settings.seed, settings.window.first_frames);
+                self.readers.insert(id, Reader { outbox: outbox.clone(), complete: None });
+                let open = AudioCommand::Open { context: id, seed, first_frames, outbox };
+                self.outgoing.push_back(open);
+                self.engine.open(id, *settings, source);
+            }
+            Command::Text { id, delta } => self.with(id, |c| c.push(&delta, now)),
+            Command::Flush(id) => self.with(id, |c| c.flush(now)),
+            Command::End(id) => self.with(id, |c| c.end(now)),
+            Command::Played { id, position } => self.with(id, |c| c.played(position, now)),
+            Command::Cancel(id) => self.cancel(id),
+            Command::Drained(id) => {
+                if self.readers.get(&id).is_some_and(|r| r.outbox.reader_gone()) {
+                    self.cancel(id);
+                }
+            }
+            Command::Spoken(id) => {
+                self.readers.remove(&id);
+            }
+            Command::Room | Command::Stop => {}
+        }
+    }
+
+    /// Does something to a context, if it is not complete.
+    fn with(&mut self, id: ContextId, change: impl FnOnce(&mut Context)) {
+        if let Some(context) = self.engine.context(id) {
+            change(context);
+        }
+    }
+
+    /// Frees all that a context holds; nothing of it is sent after this.
+    fn cancel(&mut self, id: ContextId) {
+        let stopped = self.engine.cancel(id);
+        let Some(reader) = self.readers.remove(&id) else { return };
+        let summary = stopped.or(reader.complete).unwrap_or_default();
+        reader.outbox.cut_off(Event::Cancelled(summary));
+        self.outgoing.retain(|c| !matches!(c, AudioCommand::Job(job) if job.context == id));
+        self.outgoing.push_back(AudioCommand::Close(id));
+    }
+
+    fn step(&mut self, now: Duration) -> Step {
+        let readers = &self.readers;
+        let held_up = |id| {
+            readers.get(&id).is_some_and(|r| r.outbox.buffered_samples() > OUTBOX_SAMPLES)
+        };
+        let step = self.engine.step(now, held_up);
+        while let Some(job) = self.engine.next_job() {
+            if let Some(Ok(summary)) = &job.last
+                && let Some(reader) = self.readers.get_mut(&job.context)
+            {
+                reader.complete = Some(summary.clone());
+            }
+            self.outgoing.push_back(AudioCommand::Job(job));
+        }
+        step
+    }
+
+    /// Sends what the audio thread has room for. Returns whether that was all.
+    fn send_jobs(&mut self) -> bool {
+        while let Some(command) = self.outgoing.pop_front() {
+            match self.jobs.try_send(command) {
+                Ok(()) => {}
+                Err(TrySendError::Full(command)) => {
+                    self.outgoing.push_front(command);
+                    return false;
+                }
+                // The audio thread ends only with the process or after this thread.
+                Err(TrySendError::Disconnected(_)) => return true,
+            }
+        }
+        true
+    }
+
+    fn publish(&self, tokens: usize, took: Duration) {
+        let blocks = self.engine.blocks();
+        let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        if tokens > 0 {
+            stats.steps += 1;
+            stats.tokens += tokens as u64;
+            stats.busy += took;
+        }
+        stats.contexts = self.readers.len() as u64;
+        stats.kv_blocks_in_use = blocks.iter().map(|b| b.in_use as u64).sum();
+        stats.kv_blocks_total = blocks.iter().map(|b| b.total as u64).sum();
+        stats.preemptions = self.engine.scheduler().preemptions();
+        stats.prefill_tokens = self.engine.scheduler().prefilled();
+    }
+}
