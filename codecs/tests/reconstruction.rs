@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use codecs::dualcodec::{Config, Decoder};
+use codecs::nano::Nano;
 use codecs::reconstruct::{Codec, CodesError, Dual, Family, Stream};
 use codecs::vibevoice::Tokenizer;
 use codecs::weights::Weights;
@@ -35,8 +36,12 @@ fn dual() -> Dual {
     Dual::new(decoder, &config, Tokenizer::open(&fixture("vibevoice_tiny")).unwrap())
 }
 
+fn family() -> Family {
+    Family::Dual(Box::new(dual()))
+}
+
 fn codec_with(settings: Settings) -> Codec {
-    Codec::new(Family::Dual(dual()), settings, Some(SILENCE.to_vec())).unwrap()
+    Codec::new(family(), Some(SILENCE.to_vec())).unwrap().with_settings(settings).unwrap()
 }
 
 fn codec() -> Codec {
@@ -254,7 +259,7 @@ fn codes_that_cannot_be_decoded_leave_the_stream_as_it_was() {
 
 #[test]
 fn a_voice_without_a_silence_code_closes_without_a_tail() {
-    let codec = Codec::new(Family::Dual(dual()), Settings::default(), None).unwrap();
+    let codec = Codec::new(family(), None).unwrap();
     let codes = random_codes(12, 8);
     // 12 frames are 7.2 latents: the eighth is cut where the frames end.
     let sound = speak(&codec, &mut stream(&codec), &codes, &[]);
@@ -266,10 +271,48 @@ fn a_voice_without_a_silence_code_closes_without_a_tail() {
 #[test]
 fn a_silence_code_outside_the_codebooks_is_refused() {
     for silence in [vec![128, 0, 0, 0], vec![5, 0, 0]] {
-        let text = Codec::new(Family::Dual(dual()), Settings::default(), Some(silence))
-            .err()
-            .unwrap()
-            .to_string();
-        assert!(text.contains("silence code"), "{text}");
+        assert!(Codec::new(family(), Some(silence.clone())).is_err(), "{silence:?}");
     }
+}
+
+fn nano() -> Nano {
+    Nano::load(&fixture("../../voices/nano/codec"), 1.5).unwrap()
+}
+
+/// Codes of a spoken sentence.
+fn sentence(name: &str) -> Codes {
+    let file = Weights::open(&fixture("nano/golden.safetensors")).unwrap();
+    let codes = file.ints(&format!("{name}.codes")).unwrap();
+    let row = |codes: &[i64]| codes.iter().map(|&c| u16::try_from(c).unwrap()).collect();
+    codes.chunks(codes.len() / ROWS).map(row).collect()
+}
+
+#[test]
+fn the_bundled_voice_streams_exactly_what_it_decodes_whole() {
+    const SEED: u64 = 9;
+    let codes = sentence("t0");
+    let frames = codes[0].len();
+    let whole = nano().decode(&codes, SEED).unwrap();
+    let codec = Codec::new(Family::Nano(Box::new(nano())), None).unwrap();
+    assert_eq!(codec.rows(), ROWS);
+    assert_eq!(codec.offline(&part(&codes, 0, frames), SEED).unwrap(), whole);
+    for first_frames in [10, 25] {
+        let mut stream = codec.stream(first_frames, SEED).unwrap();
+        let events: Vec<usize> = (1..frames).collect();
+        assert_eq!(speak(&codec, &mut stream, &codes, &events), whole);
+        assert!(stream.decoded_frames() < 3 * frames as u64);
+    }
+}
+
+#[test]
+fn sentences_on_both_sides_of_a_pause_join_without_a_jump() {
+    let codec = Codec::new(Family::Nano(Box::new(nano())), None).unwrap();
+    let mut stream = codec.stream(10, 0).unwrap();
+    let [first, second] =
+        ["t0", "t1"].map(|name| speak(&codec, &mut stream, &sentence(name), &[10]));
+    let step = |pair: &[f32]| (pair[1] - pair[0]).abs();
+    let largest = first.windows(2).map(step).fold(0.0_f32, f32::max);
+    let join = step(&[first[first.len() - 1], second[0]]);
+    assert!(join <= largest / 10.0, "a step of {join} at the join, speech has up to {largest}");
+    assert_eq!(stream.plan().released_samples(), (first.len() + second.len()) as u64);
 }

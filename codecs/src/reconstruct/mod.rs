@@ -17,8 +17,9 @@ mod dual;
 pub use codes::CodesError;
 pub use dual::Dual;
 
+use crate::nano::{Nano, NanoStream};
 use crate::vibevoice::DecoderState;
-use crate::window::{End, Plan, Settings, SettingsError, Window, offline_windows};
+use crate::window::{End, Plan, STEP_FRAMES, Settings, SettingsError, Window, offline_windows};
 use codes::Codes;
 
 /// Silent frames that close a passage when the voice has a silence code, so that its last sound is not cut.
@@ -38,38 +39,34 @@ pub struct Codec {
 /// The codecs there are.
 pub enum Family {
     /// DualCodec, then the VibeVoice tokenizer.
-    Dual(Dual),
-}
-
-/// Why a codec cannot serve.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SetupError {
-    /// The settings cannot be followed.
-    #[error("window settings: {0}")]
-    Settings(#[from] SettingsError),
-    /// The silence code is none.
-    #[error("silence code: {0}")]
-    Silence(#[from] CodesError),
+    Dual(Box<Dual>),
+    /// The small codec of the bundled voice; it has no latents.
+    Nano(Box<Nano>),
 }
 
 impl Codec {
-    /// With a silence code for each row, or none. Of `settings`, `tail_frames` follows from that.
+    /// With [`Family::settings`] and a silence code for each row, or none: then a passage closes without silent frames.
     ///
     /// # Errors
-    /// Settings that contradict each other, or a silence code that is not in the codebooks.
-    pub fn new(
-        family: Family,
-        settings: Settings,
-        silence: Option<Vec<u16>>,
-    ) -> Result<Self, SetupError> {
+    /// A silence code that is not in the codebooks.
+    pub fn new(family: Family, silence: Option<Vec<u16>>) -> Result<Self, CodesError> {
         let tail_frames = if silence.is_some() { TAIL_FRAMES } else { 0 };
-        let settings = Settings { tail_frames, ..settings };
-        settings.check()?;
+        let settings = Settings { tail_frames, ..family.settings() };
         if let Some(silence) = &silence {
             let rows: Vec<&[u16]> = silence.iter().map(std::slice::from_ref).collect();
             codes::check(&rows, family.codebooks())?;
         }
         Ok(Self { family, settings, silence: silence.unwrap_or_default() })
+    }
+
+    /// With other settings; `tail_frames` stays as the silence code wants it.
+    ///
+    /// # Errors
+    /// As [`Settings::check`].
+    pub fn with_settings(self, settings: Settings) -> Result<Self, SettingsError> {
+        let settings = Settings { tail_frames: self.settings.tail_frames, ..settings };
+        settings.check()?;
+        Ok(Self { settings, ..self })
     }
 
     /// Rows of codes, the semantic one first.
@@ -94,7 +91,6 @@ impl Codec {
             plan: self.plan(first_frames)?,
             codes: Codes::new(self.rows()),
             state: self.family.state(seed),
-            seed,
             decoded: 0,
         })
     }
@@ -117,14 +113,16 @@ impl Codec {
         let frames = codes::check(new, self.family.codebooks())?;
         stream.codes.extend(new);
         let mut sound = Vec::new();
-        for window in stream.plan.grow(frames, end) {
+        let windows = stream.plan.grow(frames, end);
+        for window in &windows {
             let codes = stream.codes.window(&window.decode, &self.silence);
-            sound.extend(self.family.render(&mut stream.state, &codes, &window));
+            sound.extend(self.family.render(&mut stream.state, &codes, window));
             stream.decoded += window.decode.len() as u64;
         }
         if end == End::Passage {
             stream.codes = Codes::new(self.rows());
-            stream.state = self.family.state(stream.seed);
+            let frames = windows.last().map_or(0, |last| last.emit.end);
+            self.family.close_passage(&mut stream.state, frames);
         } else {
             stream.codes.forget_before(stream.plan.oldest_needed());
         }
@@ -175,7 +173,6 @@ pub struct Stream {
     plan: Plan,
     codes: Codes,
     state: State,
-    seed: u64,
     decoded: u64,
 }
 
@@ -200,19 +197,37 @@ impl Stream {
 #[derive(Debug, Clone)]
 enum State {
     Dual(DecoderState),
+    Nano(NanoStream),
 }
 
+/// Told when a stream is given to another codec than the one that made it.
+const FOREIGN: &str = "the stream of another codec; this is a bug";
+
 impl Family {
+    /// The settings that suit the codec: those published, and no more context than it can hear.
+    pub fn settings(&self) -> Settings {
+        let published = Settings::default();
+        match self {
+            Self::Dual(_) => published,
+            Self::Nano(nano) => Settings {
+                context_frames: nano.reach_frames().next_multiple_of(STEP_FRAMES),
+                ..published
+            },
+        }
+    }
+
     /// Entries of each row's codebook.
     fn codebooks(&self) -> &[usize] {
         match self {
             Self::Dual(dual) => dual.codebooks(),
+            Self::Nano(nano) => nano.codebooks(),
         }
     }
 
-    fn state(&self, _seed: u64) -> State {
+    fn state(&self, seed: u64) -> State {
         match self {
             Self::Dual(dual) => State::Dual(dual.state()),
+            Self::Nano(_) => State::Nano(NanoStream::new(seed)),
         }
     }
 
@@ -220,6 +235,19 @@ impl Family {
     fn render(&self, state: &mut State, codes: &[Vec<u16>], window: &Window) -> Vec<f32> {
         match (self, state) {
             (Self::Dual(dual), State::Dual(state)) => dual.render(state, codes, window),
+            (Self::Nano(nano), State::Nano(state)) => nano
+                .window(state, codes, window)
+                .expect("codes are checked on arrival; this is a bug"),
+            _ => panic!("{FOREIGN}"),
+        }
+    }
+
+    /// Makes the state ready for a new passage after one of `frames` frames.
+    fn close_passage(&self, state: &mut State, frames: usize) {
+        match (self, state) {
+            (Self::Dual(dual), State::Dual(state)) => *state = dual.state(),
+            (Self::Nano(_), State::Nano(state)) => state.close_passage(frames),
+            _ => panic!("{FOREIGN}"),
         }
     }
 }
