@@ -68,11 +68,6 @@ impl Audio {
         self.voices.values().map(|v| v.jobs.len()).sum()
     }
 
-    /// Streams that are held.
-    pub(crate) fn streams(&self) -> usize {
-        self.voices.len()
-    }
-
     /// Does the most urgent job. Returns the context if that was its last one.
     pub(crate) fn work(&mut self) -> Option<ContextId> {
         let urgent = self

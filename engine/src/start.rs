@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use codecs::nano::Nano;
-use codecs::reconstruct::{Codec, Dual, Family, SetupError};
+use codecs::reconstruct::{Codec, CodesError, Dual, Family};
 use codecs::weights::{LoadError, Weights};
-use codecs::{dualcodec, vibevoice, window};
+use codecs::{dualcodec, vibevoice};
 
 use crate::Handle;
 use crate::batch::BLOCK_TOKENS;
@@ -15,7 +15,7 @@ use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
 use crate::kernels::matrix::Precision;
 use crate::layout::{Vocabulary, WindowLimits};
-use crate::models::config::open_stage;
+use crate::models::config::{REALIGN_FRAMES, open_stage};
 use crate::models::qwen3::{self, Qwen3};
 use crate::request::{LoadedVoice, Resolver};
 use crate::runner::StageModel;
@@ -62,9 +62,9 @@ pub enum StartError {
     /// A part of the bundle is missing or damaged.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The codec cannot follow the bundle's settings.
-    #[error(transparent)]
-    Codec(#[from] SetupError),
+    /// The bundle's silence code is none of its codec's.
+    #[error("silence code: {0}")]
+    Silence(#[from] CodesError),
     /// The longest window would not fit.
     #[error("kv_bytes is {given}, this bundle needs at least {needed}")]
     KvBytes {
@@ -119,13 +119,13 @@ impl Handle {
 }
 
 /// Everything of a bundle that an engine needs, in memory.
-pub(crate) struct Loaded {
-    pub(crate) models: Vec<Box<dyn StageModel>>,
-    pub(crate) resolver: Resolver,
+struct Loaded {
+    models: Vec<Box<dyn StageModel>>,
+    resolver: Resolver,
 }
 
 impl Loaded {
-    pub(crate) fn load(
+    fn load(
         bundle: &Bundle,
         options: &Options,
         progress: &mut dyn FnMut(Progress),
@@ -202,7 +202,7 @@ fn read_grammar(bundle: &Bundle) -> Result<Grammar, LoadError> {
             audio_start: config.audio_start,
             semantic_codes: config.semantic_codes as u32,
             acoustic_codes: config.acoustic_codes as u32,
-            realign: config.realign,
+            realign: REALIGN_FRAMES as usize,
         };
         Ok(StageGrammar { vocabulary, characters })
     };
@@ -234,11 +234,12 @@ fn load_codec(bundle: &Bundle) -> Result<Codec, StartError> {
             let acoustic_rows = bundle.stages.len() - 1;
             let weights = Weights::open(dualcodec)?;
             let decoder = dualcodec::Decoder::load(&weights, &config, acoustic_rows)?;
-            Family::Dual(Dual::new(decoder, &config, vibevoice::Tokenizer::open(vibevoice)?))
+            let tokenizer = vibevoice::Tokenizer::open(vibevoice)?;
+            Family::Dual(Box::new(Dual::new(decoder, &config, tokenizer)))
         }
     };
     let silence = manifest.trailing.as_ref().map(|t| t.codes.clone());
-    Ok(Codec::new(family, window::Settings::default(), silence)?)
+    Ok(Codec::new(family, silence)?)
 }
 
 /// Blocks of each stage: as many windows of the greatest length as the bytes hold, the same number in every stage.

@@ -142,7 +142,7 @@ impl Bundle {
         let file = stage.folder.join(TOKENIZER);
         let wrong = |reason: String| LoadError::malformed(&file, reason);
         let mut ids = reach::character_ids(&stage.tokenizer).map_err(|e| wrong(e.to_string()))?;
-        let mut table = CharacterIds::new(&read_bytes(&file)?).map_err(|e| wrong(e.to_string()))?;
+        let table = CharacterIds::new(&read_bytes(&file)?).map_err(|e| wrong(e.to_string()))?;
         let mut control = Vec::new();
         for &language in &self.manifest.languages {
             for &style in &self.manifest.styles {

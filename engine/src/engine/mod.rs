@@ -77,6 +77,7 @@ impl Engine {
     }
 
     /// Contexts that are not complete.
+    #[cfg(test)]
     pub(crate) fn contexts(&self) -> usize {
         self.contexts.len()
     }

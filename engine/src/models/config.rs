@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::tensors::FC2_WEIGHT;
 
 /// Frames that the next chunk's text is moved ahead of the audio; the grammar knows no other value.
-const REALIGN_FRAMES: u64 = 25;
+pub const REALIGN_FRAMES: u64 = 25;
 /// Rows of codes that a frame has.
 const CODEBOOKS: u64 = 4;
 /// Outputs of cb0 beside its codes: end of speech, audio split.
