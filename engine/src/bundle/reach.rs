@@ -56,6 +56,7 @@ fn first_ids(
 /// Which pairs of bytes begin an entry of a byte-level vocabulary.
 struct ByteVocabulary {
     pairs: Vec<bool>,
+    /// Whether text is brought into NFC first, which may change a character's bytes.
     composes: bool,
 }
 
@@ -88,7 +89,8 @@ impl ByteVocabulary {
         let bytes = text.as_bytes();
         let lone =
             bytes.len() > 1 && !self.pairs[usize::from(bytes[0]) << 8 | usize::from(bytes[1])];
-        (lone && !(self.composes && !is_nfc(text))).then_some(bytes[0])
+        let stays = !self.composes || is_nfc(text);
+        (lone && stays).then_some(bytes[0])
     }
 }
 
