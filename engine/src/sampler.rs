@@ -80,18 +80,20 @@ pub enum SampleError {
 /// # Panics
 /// When a rule names an output beyond the row.
 pub fn sample(logits: &mut [f32], rules: &Rules<'_>, uniform: f64) -> Result<usize, SampleError> {
-    if let Some(output) = logits.iter().position(|l| !l.is_finite()) {
-        return Err(SampleError::BrokenNumbers { output, value: logits[output] });
-    }
+    check_finite(logits)?;
     shape(logits, rules);
     let Sampling { temperature, top_k, top_p, .. } = rules.sampling;
-    let best = argmax(logits).ok_or(SampleError::NothingAllowed { outputs: logits.len() })?;
-    if temperature.is_nan() || temperature < GREEDY_BELOW {
-        return Ok(best);
+    let greedy = temperature.is_nan() || temperature < GREEDY_BELOW;
+    let mut kept = best_of(logits, if greedy { 1 } else { top_k.max(1) });
+    let best = *kept.first().ok_or(SampleError::NothingAllowed { outputs: logits.len() })?;
+    if greedy {
+        return Ok(best.output);
+    }
+    if top_k == 0 {
+        kept = all_allowed(logits);
     }
     // Dividing by the temperature keeps the order, so it may wait until only the kept ones are left.
-    let kept = if top_k == 0 { all_allowed(logits) } else { best_of(logits, top_k) };
-    let weigh = |c: &Candidate| (f64::from(c.logit - logits[best]) / f64::from(temperature)).exp();
+    let weigh = |c: &Candidate| (f64::from(c.logit - best.logit) / f64::from(temperature)).exp();
     let mut weighted: Vec<(usize, f64)> = kept.iter().map(|c| (c.output, weigh(c))).collect();
     keep_top_p(&mut weighted, f64::from(top_p), top_k > 0);
     Ok(draw(&weighted, uniform))
@@ -120,10 +122,14 @@ fn shape(logits: &mut [f32], rules: &Rules<'_>) {
     }
 }
 
-/// The first of the largest; none when all are forbidden.
-fn argmax(logits: &[f32]) -> Option<usize> {
-    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    if max == f32::NEG_INFINITY { None } else { logits.iter().position(|&l| l == max) }
+fn check_finite(logits: &[f32]) -> Result<(), SampleError> {
+    // The largest magnitude as an integer: unlike a search for the first fault this loop is vectorised.
+    let magnitude = |l: &f32| l.to_bits() & !(1 << 31);
+    if logits.iter().map(magnitude).fold(0, u32::max) < f32::INFINITY.to_bits() {
+        return Ok(());
+    }
+    let output = logits.iter().position(|l| !l.is_finite()).expect("one of them is not finite");
+    Err(SampleError::BrokenNumbers { output, value: logits[output] })
 }
 
 fn all_allowed(logits: &[f32]) -> Vec<Candidate> {
@@ -131,19 +137,25 @@ fn all_allowed(logits: &[f32]) -> Vec<Candidate> {
     all.filter(|c| c.logit > f32::NEG_INFINITY).collect()
 }
 
-/// The `k` largest, largest first, lower indices first on ties. One pass with a short sorted list: once it is filled
-/// with good ones, nearly all that follow fall behind its end at the first comparison.
+/// The `k` largest, largest first, lower indices first on ties; fewer when fewer are allowed. One pass with a short
+/// sorted list: once it is filled with good ones, nearly all that follow lie below its end, and whole runs of them are
+/// passed over at once.
 fn best_of(logits: &[f32], k: usize) -> Vec<Candidate> {
-    let k = k.min(logits.len());
-    let mut best: Vec<Candidate> = Vec::with_capacity(k + 1);
+    const RUN: usize = 32;
+    let mut best: Vec<Candidate> = Vec::with_capacity(k.min(logits.len()) + 1);
     let mut least = f32::NEG_INFINITY;
-    for (output, &logit) in logits.iter().enumerate() {
-        if logit > least {
-            let at = best.partition_point(|c| c.logit >= logit);
-            best.insert(at, Candidate { logit, output });
-            best.truncate(k);
-            if best.len() == k {
-                least = best[k - 1].logit;
+    for (run, values) in logits.chunks(RUN).enumerate() {
+        if !values.iter().fold(false, |any, &l| any | (l > least)) {
+            continue;
+        }
+        for (i, &logit) in values.iter().enumerate() {
+            if logit > least {
+                let at = best.partition_point(|c| c.logit >= logit);
+                best.insert(at, Candidate { logit, output: run * RUN + i });
+                best.truncate(k);
+                if best.len() == k {
+                    least = best[k - 1].logit;
+                }
             }
         }
     }

@@ -56,6 +56,8 @@ fn first_ids(
 /// Which pairs of bytes begin an entry of a byte-level vocabulary.
 struct ByteVocabulary {
     pairs: Vec<bool>,
+    /// Whether text is brought into NFC first, which may change a character's bytes.
+    composes: bool,
 }
 
 impl ByteVocabulary {
@@ -79,7 +81,7 @@ impl ByteVocabulary {
                 pairs[first << 8 | second] = true;
             }
         }
-        Some(Self { pairs })
+        Some(Self { pairs, composes: normalizer.is_some() })
     }
 
     /// The first byte of a character that no longer entry can begin, normalised or not.
@@ -87,7 +89,8 @@ impl ByteVocabulary {
         let bytes = text.as_bytes();
         let lone =
             bytes.len() > 1 && !self.pairs[usize::from(bytes[0]) << 8 | usize::from(bytes[1])];
-        (lone && is_nfc(text)).then_some(bytes[0])
+        let stays = !self.composes || is_nfc(text);
+        (lone && stays).then_some(bytes[0])
     }
 }
 
