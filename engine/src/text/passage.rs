@@ -179,8 +179,9 @@ impl Passage {
                 strip(text, 0..known).end
             };
             if is_speakable(&text[..shown]) {
-                let last =
-                    self.ended && self.marks.is_empty() && text.len() <= self.live.chunk_chars;
+                let last = self.ended
+                    && self.heard_to <= self.stop()
+                    && text.len() <= self.live.chunk_chars;
                 let tail = Tail::Lookahead(lookahead_text(&text[..shown], last));
                 self.promised = shown;
                 return tail;

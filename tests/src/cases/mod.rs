@@ -1,0 +1,179 @@
+//! Runs cases written as JSON lines, one case a line, of any kind this program knows.
+//!
+//! A case says what must hold; what this program cannot check is never passed over in silence: an unknown field or
+//! demand fails the case, a demand that waits for a part not built yet is named beside the verdict.
+//!
+//! ```text
+//! B001 passed   one word in five pieces
+//! B062 passed   clock times before a word (not checked: ...)
+//! B999 FAILED   broken
+//!      chunks: [..] instead of [..]
+//! 54 passed, 1 failed, 0 skipped
+//! ```
+
+pub mod text;
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::Context;
+
+/// What became of one case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every demand holds, but for those named, which could not be checked.
+    Passed {
+        /// Demands that wait for a part of the system that is not built.
+        unchecked: Vec<String>,
+    },
+    /// Some demands do not hold, or are not known.
+    Failed {
+        /// One line each.
+        reasons: Vec<String>,
+    },
+    /// The case is of a kind that this program does not run.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A case and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Id of the case, or its line number when it has none.
+    pub id: String,
+    /// Title of the case.
+    pub title: String,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// The verdicts of one file, in its order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// One for each case.
+    pub verdicts: Vec<Verdict>,
+}
+
+/// What failed and what was not checked while a case ran.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    reasons: Vec<String>,
+    unchecked: Vec<String>,
+}
+
+impl Findings {
+    pub(crate) fn fail(&mut self, reason: impl Into<String>) {
+        self.reasons.push(reason.into());
+    }
+
+    pub(crate) fn leave_unchecked(&mut self, demand: impl Into<String>) {
+        self.unchecked.push(demand.into());
+    }
+
+    /// Fails with both values unless they are equal.
+    pub(crate) fn equal<T: PartialEq + fmt::Debug>(&mut self, what: &str, is: &T, must_be: &T) {
+        if is != must_be {
+            self.fail(format!("{what}: {is:?} instead of {must_be:?}"));
+        }
+    }
+
+    fn outcome(self) -> Outcome {
+        match self {
+            Self { reasons, unchecked } if reasons.is_empty() => Outcome::Passed { unchecked },
+            Self { reasons, .. } => Outcome::Failed { reasons },
+        }
+    }
+}
+
+impl Report {
+    /// How many cases passed.
+    pub fn passed(&self) -> usize {
+        self.count(|o| matches!(o, Outcome::Passed { .. }))
+    }
+
+    /// How many cases failed.
+    pub fn failed(&self) -> usize {
+        self.count(|o| matches!(o, Outcome::Failed { .. }))
+    }
+
+    /// How many cases were skipped.
+    pub fn skipped(&self) -> usize {
+        self.count(|o| matches!(o, Outcome::Skipped { .. }))
+    }
+
+    fn count(&self, is: impl Fn(&Outcome) -> bool) -> usize {
+        self.verdicts.iter().filter(|v| is(&v.outcome)).count()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Verdict { id, title, outcome } in &self.verdicts {
+            match outcome {
+                Outcome::Passed { unchecked } if unchecked.is_empty() => {
+                    writeln!(f, "{id} passed   {title}")?;
+                }
+                Outcome::Passed { unchecked } => {
+                    writeln!(f, "{id} passed   {title} (not checked: {})", unchecked.join("; "))?;
+                }
+                Outcome::Failed { reasons } => {
+                    writeln!(f, "{id} FAILED   {title}")?;
+                    for reason in reasons {
+                        writeln!(f, "     {reason}")?;
+                    }
+                }
+                Outcome::Skipped { reason } => writeln!(f, "{id} skipped  {title}: {reason}")?,
+            }
+        }
+        let (passed, failed, skipped) = (self.passed(), self.failed(), self.skipped());
+        write!(f, "{passed} passed, {failed} failed, {skipped} skipped")
+    }
+}
+
+/// Runs every case of a file of JSON lines. Empty lines are passed over.
+///
+/// # Errors
+/// The file, or a `long_text.txt` that a case wants, cannot be read.
+pub fn run_file(file: &Path) -> anyhow::Result<Report> {
+    let lines =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let beside = file.with_file_name("long_text.txt");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/long_text.txt");
+    let long_text = if beside.is_file() { beside } else { fixtures };
+    let long_text = std::fs::read_to_string(&long_text)
+        .with_context(|| format!("cannot read {}", long_text.display()))?;
+    let numbered = lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    let verdicts = numbered.map(|(i, line)| run_line(i + 1, line, long_text.trim_end())).collect();
+    Ok(Report { verdicts })
+}
+
+/// Runs the case on line `number`; `LONG_TEXT` in it stands for `long_text`.
+pub fn run_line(number: usize, line: &str, long_text: &str) -> Verdict {
+    let value: serde_json::Value = match serde_json::from_str(line) {
+        Ok(value) => value,
+        Err(e) => {
+            let outcome = Outcome::Failed { reasons: vec![format!("not JSON: {e}")] };
+            return Verdict { id: format!("line {number}"), title: String::new(), outcome };
+        }
+    };
+    let field = |name: &str| value[name].as_str().map(str::to_owned);
+    let id = field("id").unwrap_or_else(|| format!("line {number}"));
+    let title = field("title").unwrap_or_default();
+    let outcome = match value["kind"].as_str() {
+        Some("text") => {
+            let mut findings = Findings::default();
+            match serde_json::from_value::<text::TextCase>(value) {
+                Ok(case) => case.with_long_text(long_text).check(&mut findings),
+                Err(e) => findings.fail(format!("not a text case that this program knows: {e}")),
+            }
+            findings.outcome()
+        }
+        Some("session") => {
+            Outcome::Skipped { reason: "session cases need a server, text cases do not".into() }
+        }
+        other => Outcome::Failed { reasons: vec![format!("unknown kind {other:?}")] },
+    };
+    Verdict { id, title, outcome }
+}
