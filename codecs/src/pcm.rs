@@ -1,4 +1,4 @@
-//! PCM between `f32` (full scale ±1) and 16-bit integers. Knows neither rates nor containers.
+//! PCM between `f32` (full scale ±1) and 16-bit integers, and the size of its packets. Knows no containers.
 
 /// One full-scale step of 16-bit audio: `1.0` is 32,768 steps, so every `i16` survives the way there and back.
 const SCALE: f32 = 32_768.0;
@@ -26,9 +26,23 @@ pub fn extend_f32_le(bytes: &mut Vec<u8>, samples: &[f32]) {
     bytes.extend(samples.iter().flat_map(|s| s.to_le_bytes()));
 }
 
+/// Samples of a packet of `frame_ms` at `sample_rate` Hz; none when they are not whole, as 10 ms at 22,050 Hz are not.
+pub fn packet_samples(sample_rate: u32, frame_ms: u32) -> Option<usize> {
+    let thousandths = u64::from(sample_rate) * u64::from(frame_ms);
+    thousandths.is_multiple_of(1_000).then_some((thousandths / 1_000) as usize)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn packets_are_whole_samples_or_refused() {
+        assert_eq!(packet_samples(24_000, 20), Some(480));
+        assert_eq!(packet_samples(44_100, 10), Some(441));
+        assert_eq!(packet_samples(22_050, 20), Some(441));
+        assert_eq!(packet_samples(22_050, 10), None);
+    }
 
     #[test]
     fn every_integer_survives_the_round_trip() {

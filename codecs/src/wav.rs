@@ -111,7 +111,7 @@ fn push_chunk(out: &mut Vec<u8>, id: &[u8; 4], body: &[u8]) {
     out.extend((body.len() as u32).to_le_bytes());
     out.extend(body);
     // Chunks begin at even offsets; the padding is not counted.
-    out.extend(vec![0; body.len() % 2]);
+    out.extend(std::iter::repeat_n(0, body.len() % 2));
 }
 
 /// Writes a mono file or stream.

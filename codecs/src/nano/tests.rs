@@ -109,6 +109,22 @@ fn waveforms_match_the_reference() {
 }
 
 #[test]
+fn parameters_do_not_depend_on_how_many_frames_are_computed_together() {
+    // A last digit of pitch that depended on the window would drift apart over the passage: bits, not tolerances.
+    let codes = long_codes();
+    let whole = NANO.network.parameters(&codes).unwrap();
+    let reach = NANO.reach_frames() - 1; // of the network alone
+    for length in [10, 11, 12, 13, 15, 18, 21, 33, 48] {
+        for start in (0..codes[0].len() - length).step_by(3) {
+            let part = NANO.network.parameters(&cut(&codes, start..start + length)).unwrap();
+            let inner = part.slice(4 * reach..4 * (length - reach));
+            let same = whole.slice(4 * (start + reach)..4 * (start + length - reach));
+            assert!(inner == same, "frames {start} to {}", start + length);
+        }
+    }
+}
+
+#[test]
 fn one_window_over_all_equals_decoding_in_parts() {
     let codes = long_codes();
     let frames = codes[0].len();
