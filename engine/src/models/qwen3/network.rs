@@ -8,6 +8,7 @@ use crate::kernels::attention::{Queries, Scratch, attend};
 use crate::kernels::kv::{Heads, Written};
 use crate::kernels::math::{add, mish_biased, rms_norm, rms_norm_in_place, rotate, silu_times};
 use crate::kernels::matrix::{Matrix, Precision, Store};
+use crate::kernels::simd::Narrow;
 use crate::kernels::tile::LANES;
 use crate::models::config::StageConfig;
 use crate::models::embedding::Embedding;
@@ -133,7 +134,7 @@ impl Network {
     }
 
     /// Takes a part of a batch through the network: stores its keys and values, and leaves its logits in `w`.
-    pub(crate) fn run(&self, mut part: Part<'_>, w: &mut Workspace) {
+    pub(crate) fn run<N: Narrow>(&self, mut part: Part<'_, N>, w: &mut Workspace) {
         w.logits.clear();
         for pass in passes(part.rows) {
             self.embed(&part, &pass, w);
@@ -145,7 +146,7 @@ impl Network {
         }
     }
 
-    fn embed(&self, part: &Part<'_>, pass: &[Piece], w: &mut Workspace) {
+    fn embed<N>(&self, part: &Part<'_, N>, pass: &[Piece], w: &mut Workspace) {
         w.x.clear();
         w.cos.clear();
         w.sin.clear();
@@ -161,11 +162,11 @@ impl Network {
         }
     }
 
-    fn attention(
+    fn attention<N: Narrow>(
         &self,
         index: usize,
         layer: &Layer,
-        part: &mut Part<'_>,
+        part: &mut Part<'_, N>,
         pass: &[Piece],
         w: &mut Workspace,
     ) {
@@ -190,11 +191,11 @@ impl Network {
         layer.o.apply(&w.attended, &mut w.x, Store::Add);
     }
 
-    fn rotate_and_store(
+    fn rotate_and_store<N: Narrow>(
         &self,
         index: usize,
         layer: &Layer,
-        written: &mut [Written],
+        written: &mut [Written<N>],
         heads: Heads,
         pass: &[Piece],
         w: &mut Workspace,

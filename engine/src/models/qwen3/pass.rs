@@ -18,12 +18,12 @@ use crate::kernels::kv::{KvMemory, Written};
 pub(crate) const PASS_TOKENS: usize = 128;
 
 /// One thread's share of a batch.
-pub(crate) struct Part<'a> {
+pub(crate) struct Part<'a, N> {
     pub(crate) batch: &'a Batch,
     pub(crate) rows: &'a [BatchRow],
     /// Blocks that the rows write, one for each row.
-    pub(crate) written: &'a mut [Written],
-    pub(crate) kv: &'a KvMemory,
+    pub(crate) written: &'a mut [Written<N>],
+    pub(crate) kv: &'a KvMemory<N>,
 }
 
 /// Tokens of one row in one pass.
