@@ -232,7 +232,11 @@ impl Scheduler {
         loop {
             let group =
                 self.groups.get_mut(&id).expect("the order lists live groups; this is a bug");
+            let waited = !group.resident;
             if grow(&mut self.stages[stage], group) {
+                if waited {
+                    self.found += group.members.iter().map(|m| m.computed as u64).sum::<u64>();
+                }
                 return true;
             }
             let victim = victims.find(|v| {
