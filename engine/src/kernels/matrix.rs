@@ -72,6 +72,11 @@ impl Matrix {
         self.outputs
     }
 
+    /// Length of an input row.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
     /// `y = x W^T` or `y += x W^T` for every row: `x` is `[rows, inputs]`, `y` is `[rows, outputs]`.
     ///
     /// # Panics

@@ -20,6 +20,10 @@ use crate::kernels::matrix::Precision;
 use crate::kernels::simd::{F16, Narrow};
 use crate::runner::{ForwardError, StageModel};
 
+/// Multiplications that are worth waking a thread for: about a quarter of a millisecond's work, several times what a
+/// parked thread takes to start.
+const LEAST_PART: usize = 10_000_000;
+
 /// How a stage is loaded.
 #[derive(Clone)]
 pub struct Options<'a> {
@@ -51,6 +55,8 @@ struct Threads {
     pool: Option<Arc<ThreadPool>>,
     /// One for each thread.
     workspaces: Vec<Workspace>,
+    /// Tokens that are worth waking a thread for.
+    least_tokens: usize,
 }
 
 /// Which row of a batch cannot be run, and why.
@@ -78,7 +84,8 @@ impl Qwen3 {
         };
         let count = options.pool.as_ref().map_or(1, |p| p.current_num_threads().max(1));
         let workspaces = (0..count).map(|_| Workspace::default()).collect();
-        let threads = Threads { pool: options.pool.clone(), workspaces };
+        let least_tokens = LEAST_PART.div_ceil(network.multiplications());
+        let threads = Threads { pool: options.pool.clone(), workspaces, least_tokens };
         Ok(Self { stage: config.stage, network, kv, threads })
     }
 }
@@ -113,7 +120,7 @@ fn run<N: Narrow>(
     batch: &Batch,
 ) -> Result<usize, RowFault> {
     let mut written = take_blocks(kv, &batch.rows)?;
-    let ends = divide(&batch.rows, threads.workspaces.len());
+    let ends = divide(&batch.rows, threads.workspaces.len(), threads.least_tokens);
     let mut parts = Vec::with_capacity(ends.len());
     let (mut rest, mut first) = (&mut written[..], 0);
     for (&end, workspace) in ends.iter().zip(&mut threads.workspaces) {

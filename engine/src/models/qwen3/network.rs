@@ -121,6 +121,13 @@ impl Network {
         })
     }
 
+    /// Multiplications of a token in the matrices of the layers.
+    pub(crate) fn multiplications(&self) -> usize {
+        let of = |m: &Matrix| m.outputs() * m.inputs();
+        let layer = |l: &Layer| of(&l.qkv) + of(&l.o) + of(&l.gate) + of(&l.up) + of(&l.down);
+        self.layers.iter().map(layer).sum()
+    }
+
     pub(crate) fn vocabulary(&self) -> usize {
         self.embedding.vocabulary()
     }
