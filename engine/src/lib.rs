@@ -26,9 +26,10 @@ mod worker;
 
 pub use event::{Event, Events, Failure, Summary};
 pub use handle::{Handle, Stats};
+pub use kernels::matrix::Precision;
 pub use pipeline::Segments;
 pub use request::{Request, Text};
-pub use start::{Options, StartError};
+pub use start::{Options, Progress, StartError};
 
 /// Names a context for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

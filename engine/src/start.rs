@@ -267,8 +267,7 @@ fn share_memory(bundle: &Bundle, kv_bytes: Option<usize>) -> Result<Vec<usize>, 
     if given < needed {
         return Err(StartError::KvBytes { given, needed });
     }
-    let blocks = |tokens: &usize| {
-        (*tokens as u128 * given as u128 / needed as u128) as usize / BLOCK_TOKENS
-    };
+    let blocks =
+        |tokens: &usize| (*tokens as u128 * given as u128 / needed as u128) as usize / BLOCK_TOKENS;
     Ok(tokens.iter().map(blocks).collect())
 }
