@@ -1,7 +1,9 @@
 //! The commands: what each does between its arguments and its exit code. What they share stands here.
 
 pub mod check;
+mod progress;
 pub mod say;
+mod speed;
 pub mod voices;
 
 use std::io::{self, Write};
@@ -14,6 +16,8 @@ use crate::config::{Config, ConfigError};
 
 /// The bundled voice, from the project's root or the folder of the executable.
 const BUNDLED_VOICE: &str = "voices/nano";
+/// Rate of the engine's sound, in Hz.
+const ENGINE_RATE: u32 = 24_000;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use std::thread::Thread;
 use engine::{Event, Events, Handle, Request};
 
 use super::output::{Recorder, Target};
-use super::progress::Progress;
-use super::speed::Stopwatch;
+use crate::commands::progress::Progress;
+use crate::commands::speed::Stopwatch;
 use crate::commands::{CommandError, tell};
 
 /// Contexts open at once: enough to fill the batch of a stage with the chunks of short texts.

@@ -9,8 +9,6 @@
 mod batch;
 mod live;
 mod output;
-mod progress;
-mod speed;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Read};
@@ -21,8 +19,8 @@ use engine::bundle::Bundle;
 use engine::{Event, Events, Handle, Request};
 
 use self::output::{Format, Recorder, Target};
-use self::progress::Progress;
-use self::speed::Stopwatch;
+use super::progress::Progress;
+use super::speed::Stopwatch;
 use super::{CommandError, licence_line, open_bundle, tell};
 use crate::config::Config;
 
@@ -128,20 +126,18 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let progress = Progress::speaking(visible);
     let watch = match source {
         Source::Whole(text) => {
-            let recorder = Recorder::create(&args.output, &target)?;
             let watch = Stopwatch::start();
             let (_, events) = engine.open(args.voicing.apply(Request::whole(text)))?;
-            record(&events, recorder, watch, &progress)
+            record(&events, Recorder::create(&args.output, &target)?, watch, &progress)
         }
         Source::Live(from) => {
-            let recorder = Recorder::create(&args.output, &target)?;
             let mut pipe = live::open(&from)?;
+            let (id, events) = engine.open(args.voicing.apply(Request::live()))?;
+            let recorder = Recorder::create(&args.output, &target)?;
             let first = pipe.next().map_err(CommandError::io(&from))?;
             let watch = Stopwatch::start();
-            let engine = Arc::new(engine);
-            let (id, events) = engine.open(args.voicing.apply(Request::live()))?;
             engine.push(id, first.unwrap_or_default())?;
-            live::feed(engine, id, pipe).map_err(CommandError::io(&from))?;
+            live::feed(Arc::new(engine), id, pipe).map_err(CommandError::io(&from))?;
             record(&events, recorder, watch, &progress)
         }
         Source::Lines { lines, folder } => {

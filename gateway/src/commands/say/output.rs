@@ -15,10 +15,8 @@ use codecs::resample::{self, Resampler};
 use codecs::wav::{Info, SampleFormat, WavWriter};
 
 use super::STANDARD;
-use crate::commands::CommandError;
+use crate::commands::{CommandError, ENGINE_RATE};
 
-/// Rate of the engine's sound, in Hz.
-pub(super) const ENGINE_RATE: u32 = 24_000;
 /// What every file says of itself.
 const LABEL: &str = "Synthetic speech, made by a machine";
 const SOFTWARE: &str = concat!("Dovecote ", env!("CARGO_PKG_VERSION"));

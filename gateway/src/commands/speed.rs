@@ -1,11 +1,11 @@
-//! How fast sound is made: the one clock of `say`.
+//! How fast sound is made: the one clock of the commands.
 
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
 use serde_json::{Value, json};
 
-use super::output::ENGINE_RATE;
+use super::ENGINE_RATE;
 
 /// Runs from the moment a loaded engine is handed the text.
 pub(super) struct Stopwatch {
