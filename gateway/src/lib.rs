@@ -1,1 +1,4 @@
 //! The gateway: commands and servers over the engine.
+
+pub mod commands;
+pub mod config;
