@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use engine::text::{LiveSettings, Need, Passage, TextOptions, whole};
+use engine::text::{ChunkLimits, LiveSettings, Need, Passage, TextOptions, whole};
 
 /// Characters of each text: a whole context at its limit.
 const CHARS: usize = 100_000;
@@ -36,9 +36,9 @@ fn text(name: &str) -> String {
 #[divan::bench(args = TEXTS, sample_count = 20)]
 fn whole_text(bencher: Bencher<'_, '_>, name: &str) {
     let text = text(name);
-    bencher
-        .counter(BytesCount::of_str(&text))
-        .bench_local(|| whole(divan::black_box(&text), TextOptions::default()));
+    bencher.counter(BytesCount::of_str(&text)).bench_local(|| {
+        whole(divan::black_box(&text), TextOptions::default(), ChunkLimits::default())
+    });
 }
 
 #[divan::bench(args = TEXTS, sample_count = 20)]

@@ -12,7 +12,7 @@ use crate::guards::Guards;
 use crate::pipeline::{Segments, Settings, Source};
 use crate::sampler::Sampling;
 use crate::text::ids::{Language, Style};
-use crate::text::{self, LiveSettings, Passage, TextOptions};
+use crate::text::{self, ChunkLimits, LiveSettings, Passage, TextOptions};
 
 /// Frames to the first release of a live context: 0.8 s of codes, 0.4 s of sound.
 const LIVE_FIRST_FRAMES: usize = 10;
@@ -154,7 +154,25 @@ impl Resolver {
             prompt: voice.prompt.clone(),
             control: self.control(language, style)?,
         };
-        Ok((settings, source(request.text, request.options)))
+        Ok((settings, self.source(request.text, request.options)))
+    }
+
+    fn source(&self, text: Text, options: TextOptions) -> Source {
+        let limits = ChunkLimits {
+            chunk_chars: self.manifest.chunk_characters,
+            lookahead_chars: self.manifest.lookahead_characters,
+        };
+        match text {
+            Text::Whole(text) => Source::Whole {
+                raw_chars: text.chars().count(),
+                chunks: text::whole(&text, options, limits).into(),
+            },
+            Text::Live(live) => {
+                let ChunkLimits { chunk_chars, lookahead_chars } = limits;
+                let live = LiveSettings { chunk_chars, lookahead_chars, ..live };
+                Source::Live(Box::new(Passage::new(options, live)))
+            }
+        }
     }
 
     fn voice(&self, name: Option<&str>) -> Result<&LoadedVoice, Error> {
@@ -202,16 +220,6 @@ impl Resolver {
             Ok(ids)
         };
         self.grammar.stages.iter().map(block).collect()
-    }
-}
-
-fn source(text: Text, options: TextOptions) -> Source {
-    match text {
-        Text::Whole(text) => Source::Whole {
-            raw_chars: text.chars().count(),
-            chunks: text::whole(&text, options).into(),
-        },
-        Text::Live(live) => Source::Live(Box::new(Passage::new(options, live))),
     }
 }
 

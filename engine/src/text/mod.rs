@@ -29,7 +29,7 @@ mod verbalise;
 pub use chunk::{Chunk, Tail};
 pub use chunker::{LiveSettings, Need};
 pub use passage::{Passage, Stats};
-pub use split::{CHUNK_CHARS, LOOKAHEAD_CHARS};
+pub use split::{CHUNK_CHARS, ChunkLimits, LOOKAHEAD_CHARS};
 pub use spoken::Spoken;
 pub use utf8::Utf8Joiner;
 
@@ -87,21 +87,22 @@ pub fn spoken(text: &str, options: TextOptions) -> Vec<Spoken> {
     out
 }
 
-/// Cuts a whole text by the published rules. A text with nothing to say (empty, blanks, marks or markup only) has no
-/// chunks.
-pub fn whole(text: &str, options: TextOptions) -> Vec<Chunk> {
+/// Cuts a whole text by the published rules, within the limits of a bundle. A text with nothing to say (empty, blanks,
+/// marks or markup only) has no chunks.
+pub fn whole(text: &str, options: TextOptions, limits: ChunkLimits) -> Vec<Chunk> {
     let text_spoken = spoken(text, options);
     if !spoken::is_speakable(&text_spoken) {
         return Vec::new();
     }
-    literal(&text_spoken, text.chars().count())
+    literal(&text_spoken, text.chars().count(), limits)
 }
 
 /// Cuts sanitized characters by the published rules, whatever they say.
 ///
 /// `raw_chars` is the length of the raw text, in code points.
-pub fn literal(spoken: &[Spoken], raw_chars: usize) -> Vec<Chunk> {
-    split::layout(spoken, &split::chunks(spoken), raw_chars)
+pub fn literal(spoken: &[Spoken], raw_chars: usize, limits: ChunkLimits) -> Vec<Chunk> {
+    let ranges = split::chunks(spoken, limits.chunk_chars);
+    split::layout(spoken, &ranges, raw_chars, limits.lookahead_chars)
 }
 
 /// Lays out a text that the client has cut into chunks itself; each is sanitized on its own, and cut further where
@@ -114,11 +115,10 @@ pub fn given(pieces: &[&str], options: TextOptions) -> Vec<Chunk> {
         let piece_spoken = spoken(piece, options);
         if spoken::is_speakable(&piece_spoken) {
             text.extend(piece_spoken.into_iter().map(moved));
-            ranges.extend(
-                split::chunks(&text[start..]).iter().map(|r| r.start + start..r.end + start),
-            );
+            let pieces = split::chunks(&text[start..], CHUNK_CHARS);
+            ranges.extend(pieces.iter().map(|r| r.start + start..r.end + start));
         }
         raw_chars += u32::try_from(piece.chars().count()).unwrap_or(u32::MAX);
     }
-    split::layout(&text, &ranges, raw_chars as usize)
+    split::layout(&text, &ranges, raw_chars as usize, LOOKAHEAD_CHARS)
 }

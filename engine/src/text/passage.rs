@@ -173,7 +173,7 @@ impl Passage {
             let words = text.iter().rposition(|s| is_blank(s.ch)).unwrap_or(0);
             let known = if complete { text.len() } else { words };
             let shown = if closed || text.len() > self.live.lookahead_chars {
-                lookahead(text)
+                lookahead(text, self.live.lookahead_chars)
             } else {
                 strip(text, 0..known).end
             };

@@ -13,12 +13,28 @@ pub const CHUNK_CHARS: usize = 350;
 /// Longest lookahead, in characters, without its leading blank.
 pub const LOOKAHEAD_CHARS: usize = 50;
 
-/// Cuts a sanitized text into chunks of at most [`CHUNK_CHARS`]; each is stripped, none is empty.
-pub(super) fn chunks(text: &[Spoken]) -> Vec<Range<usize>> {
+/// How long chunks and lookaheads may be, in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChunkLimits {
+    /// Longest chunk.
+    pub chunk_chars: usize,
+    /// Longest lookahead, without its leading blank.
+    pub lookahead_chars: usize,
+}
+
+impl Default for ChunkLimits {
+    /// Those of the published model.
+    fn default() -> Self {
+        Self { chunk_chars: CHUNK_CHARS, lookahead_chars: LOOKAHEAD_CHARS }
+    }
+}
+
+/// Cuts a sanitized text into chunks of at most `cap` characters; each is stripped, none is empty.
+pub(super) fn chunks(text: &[Spoken], cap: usize) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut rest = strip(text, 0..text.len());
-    while rest.len() > CHUNK_CHARS {
-        let at = rest.start + cut(&text[rest.clone()]);
+    while rest.len() > cap {
+        let at = rest.start + cut(&text[rest.clone()], cap);
         ranges.push(strip(text, rest.start..at));
         rest = strip(text, at..rest.end);
     }
@@ -27,10 +43,10 @@ pub(super) fn chunks(text: &[Spoken]) -> Vec<Range<usize>> {
     ranges
 }
 
-fn cut(rest: &[Spoken]) -> usize {
-    let mark = rest[..CHUNK_CHARS].iter().rposition(|s| MARKS.contains(&s.ch));
-    let blank = || rest[..=CHUNK_CHARS].iter().rposition(|s| is_blank(s.ch)).filter(|&i| i > 0);
-    mark.map(|i| i + 1).or_else(blank).unwrap_or(CHUNK_CHARS)
+fn cut(rest: &[Spoken], cap: usize) -> usize {
+    let mark = rest[..cap].iter().rposition(|s| MARKS.contains(&s.ch));
+    let blank = || rest[..=cap].iter().rposition(|s| is_blank(s.ch)).filter(|&i| i > 0);
+    mark.map(|i| i + 1).or_else(blank).unwrap_or(cap)
 }
 
 /// `range` without the blanks at its ends.
@@ -44,13 +60,13 @@ pub(super) fn strip(text: &[Spoken], range: Range<usize>) -> Range<usize> {
 }
 
 /// How many characters of the next chunk the chunk before it sees: all, or up to the last space before
-/// [`LOOKAHEAD_CHARS`], or that many.
-pub(super) fn lookahead(next: &[Spoken]) -> usize {
-    if next.len() <= LOOKAHEAD_CHARS {
+/// `limit`, or that many.
+pub(super) fn lookahead(next: &[Spoken], limit: usize) -> usize {
+    if next.len() <= limit {
         return next.len();
     }
-    let space = next[..LOOKAHEAD_CHARS].iter().rposition(|s| s.ch == ' ');
-    space.filter(|&i| i > 0).unwrap_or(LOOKAHEAD_CHARS)
+    let space = next[..limit].iter().rposition(|s| s.ch == ' ');
+    space.filter(|&i| i > 0).unwrap_or(limit)
 }
 
 /// A lookahead as the model sees it.
@@ -60,8 +76,13 @@ pub(super) fn lookahead_text(next: &[Spoken], last: bool) -> String {
     format!(" {text}{line_feed}")
 }
 
-/// Lays out a whole text cut at `ranges`: every chunk knows the next one.
-pub(super) fn layout(text: &[Spoken], ranges: &[Range<usize>], raw_chars: usize) -> Vec<Chunk> {
+/// Lays out a whole text cut at `ranges`: every chunk knows the next one, of which it sees `limit` characters.
+pub(super) fn layout(
+    text: &[Spoken],
+    ranges: &[Range<usize>],
+    raw_chars: usize,
+    limit: usize,
+) -> Vec<Chunk> {
     let mut raw_from = 0;
     let chunk = |(k, range): (usize, &Range<usize>)| {
         let spoken = &text[range.clone()];
@@ -72,7 +93,8 @@ pub(super) fn layout(text: &[Spoken], ranges: &[Range<usize>], raw_chars: usize)
         chunk.last = last;
         chunk.tail = ranges.get(k + 1).map_or(Tail::Final, |next| {
             let next = &text[next.clone()];
-            Tail::Lookahead(lookahead_text(&next[..lookahead(next)], k + 2 == ranges.len()))
+            let seen = &next[..lookahead(next, limit)];
+            Tail::Lookahead(lookahead_text(seen, k + 2 == ranges.len()))
         });
         chunk
     };
@@ -89,7 +111,7 @@ mod tests {
 
     fn pieces(text: &str) -> Vec<String> {
         let text = spoken(text);
-        let ranges = chunks(&text);
+        let ranges = chunks(&text, CHUNK_CHARS);
         ranges.iter().map(|r| text[r.clone()].iter().map(|s| s.ch).collect()).collect()
     }
 
@@ -121,7 +143,7 @@ mod tests {
             (format!("{} {}", "a".repeat(50), "b"), 50),
             (format!("{} {}", "a".repeat(20), "b".repeat(40)), 20),
         ] {
-            assert_eq!(lookahead(&spoken(&next)), chars, "{next}");
+            assert_eq!(lookahead(&spoken(&next), LOOKAHEAD_CHARS), chars, "{next}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The published rules on the whole text, with clean-up off: every byte of the given values, and invariants 1 to 5.
 
 use engine::text::ids::CharacterIds;
-use engine::text::{self, CHUNK_CHARS, Chunk, LOOKAHEAD_CHARS, TextOptions};
+use engine::text::{self, CHUNK_CHARS, Chunk, ChunkLimits, LOOKAHEAD_CHARS, TextOptions};
 
 use super::{Delta, TextCase, raw_text, splits};
 use crate::cases::Findings;
@@ -15,7 +15,7 @@ pub(super) fn check(case: &TextCase, deltas: &[Delta], findings: &mut Findings) 
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
             text::given(&pieces, TextOptions::literal())
         }
-        None => text::literal(&spoken, raw.chars().count()),
+        None => text::literal(&spoken, raw.chars().count(), ChunkLimits::default()),
     };
     let texts: Vec<String> = chunks.iter().map(|c| c.text.clone()).collect();
     let inputs: Vec<String> = chunks.iter().map(|c| c.input(&c.tail)).collect();
@@ -105,7 +105,11 @@ fn check_audio(case: &TextCase, raw: &str, findings: &mut Findings) {
         None => {}
         Some("none") => {
             for options in [TextOptions::literal(), TextOptions::default()] {
-                findings.equal("chunks of a silent text", &text::whole(raw, options), &Vec::new());
+                findings.equal(
+                    "chunks of a silent text",
+                    &text::whole(raw, options, ChunkLimits::default()),
+                    &Vec::new(),
+                );
             }
         }
         Some(other) => findings.fail(format!("unknown demand on audio: {other}")),
@@ -130,7 +134,7 @@ fn check_ids(case: &TextCase, inputs: &[String], findings: &mut Findings) {
     let structural: Vec<u64> = structural.iter().filter_map(|name| config[name].as_u64()).collect();
     for input in inputs {
         let mut ids = Vec::new();
-        let encoded = CharacterIds::new(&json).and_then(|mut t| t.encode(input, &mut ids));
+        let encoded = CharacterIds::new(&json).and_then(|t| t.encode(input, &mut ids));
         if let Err(e) = encoded {
             findings.fail(e.to_string());
         }
