@@ -29,7 +29,7 @@ pub(crate) fn decode_window() -> Workload {
 }
 
 /// Multiply-adds of the layers of one decode, without those that tiles repeat at their edges.
-fn decode_macs(config: &Config, frames: usize) -> f64 {
+pub(crate) fn decode_macs(config: &Config, frames: usize) -> f64 {
     let (width, hidden, latent) =
         (config.convnext_dim, config.convnext_intermediate_dim, config.latent_dim);
     let block = 7 * width + 2 * width * hidden;
@@ -50,7 +50,7 @@ fn decode_macs(config: &Config, frames: usize) -> f64 {
 }
 
 /// The tensors that a decode reads.
-fn layout(config: &Config) -> Layout {
+pub(crate) fn layout(config: &Config) -> Layout {
     let mut layout = Layout::default();
     let (width, hidden, latent) =
         (config.convnext_dim, config.convnext_intermediate_dim, config.latent_dim);

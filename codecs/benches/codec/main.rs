@@ -1,4 +1,5 @@
-//! How fast do the neural codecs run at release shapes, against the plain matrix product of the same machine?
+//! How fast do the neural codecs run at release shapes, against the plain matrix product of the same machine, and does
+//! a commit of a streamed passage cost the same however much is spoken already?
 //!
 //! A codec is almost only multiply-adds, so its speed in GMAC/s beside that of one big square product says how much
 //! the layers around the products cost. The aim is 60 %. Weights are random; one thread; each line is the best of
@@ -10,6 +11,8 @@
 //! ```
 
 mod dualcodec;
+mod reconstruct;
+mod vibevoice;
 mod weights;
 
 use std::time::Duration;
@@ -33,15 +36,26 @@ pub(crate) struct Workload {
     pub(crate) run: Box<dyn FnMut()>,
 }
 
+/// Loads weights and hands back what is to be timed.
+type Maker = fn() -> Workload;
+
 fn main() {
     // cargo itself passes `--bench`.
     let filter = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    let makers = [("dualcodec", dualcodec::decode_window as fn() -> Workload)];
+    let makers: [(&str, Maker); 4] = [
+        ("dualcodec", dualcodec::decode_window),
+        ("vibevoice encode", vibevoice::encode_window),
+        ("vibevoice decode", vibevoice::decode_piece),
+        ("reconstruction commit", reconstruct::commit),
+    ];
     println!("{:<44} {:>9} {:>9} {:>9} {:>7}", "one thread", "GMAC/s", "product", "share", "RTF");
     for (name, make) in makers {
         if name.contains(&filter) {
             report(make());
         }
+    }
+    if "reconstruction growth".contains(&filter) {
+        reconstruct::report_growth();
     }
 }
 
