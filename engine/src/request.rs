@@ -18,6 +18,8 @@ use crate::text::{self, ChunkLimits, LiveSettings, Passage, TextOptions};
 const LIVE_FIRST_FRAMES: usize = 10;
 /// Frames to the first release of a whole text, as published: 3.2 s of codes, 2.8 s of sound.
 const WHOLE_FIRST_FRAMES: usize = 40;
+/// More frames than any chunk has: the first release is that of a complete chunk.
+const COMPLETE_CHUNK_FRAMES: usize = 1000;
 /// How long before the listener runs dry a chunk is cut from unfinished text, beyond two steps.
 const CUT_LEAD: Duration = Duration::from_millis(300);
 /// How long before the listener runs dry the codec lets go what it keeps back.
@@ -68,7 +70,13 @@ pub struct Request {
 }
 
 impl Request {
-    /// A text that is there as a whole, for a file: the published way.
+    /// A text that is there as a whole, for a file: nothing is released before a chunk is complete, so that the acoustic
+    /// stages see every row whole.
+    pub fn file(text: impl Into<String>) -> Self {
+        Self { first_frames: COMPLETE_CHUNK_FRAMES, ..Self::whole(text) }
+    }
+
+    /// A text that is there as a whole, for somebody who listens: the published way.
     pub fn whole(text: impl Into<String>) -> Self {
         Self {
             text: Text::Whole(text.into()),

@@ -126,8 +126,11 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let progress = Progress::speaking(visible);
     let watch = match source {
         Source::Whole(text) => {
+            // Whoever reads a pipe may be listening; nobody listens to a file before it is there.
+            let piped = args.output == Path::new(STANDARD);
+            let request = if piped { Request::whole(text) } else { Request::file(text) };
             let watch = Stopwatch::start();
-            let (_, events) = engine.open(args.voicing.apply(Request::whole(text)))?;
+            let (_, events) = engine.open(args.voicing.apply(request))?;
             record(&events, Recorder::create(&args.output, &target)?, watch, &progress)
         }
         Source::Live(from) => {
@@ -141,7 +144,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
             record(&events, recorder, watch, &progress)
         }
         Source::Lines { lines, folder } => {
-            let request = |text| args.voicing.apply(Request::whole(text));
+            let request = |text| args.voicing.apply(Request::file(text));
             batch::speak(&engine, &lines, &folder, &target, request, &progress)
         }
     }?;
