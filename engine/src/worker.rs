@@ -149,9 +149,8 @@ impl Worker {
 
     fn step(&mut self, now: Duration) -> Step {
         let readers = &self.readers;
-        let held_up = |id| {
-            readers.get(&id).is_some_and(|r| r.outbox.buffered_samples() > OUTBOX_SAMPLES)
-        };
+        let held_up =
+            |id| readers.get(&id).is_some_and(|r| r.outbox.buffered_samples() > OUTBOX_SAMPLES);
         let step = self.engine.step(now, held_up);
         while let Some(job) = self.engine.next_job() {
             if let Some(Ok(summary)) = &job.last
@@ -193,5 +192,6 @@ impl Worker {
         stats.kv_blocks_total = blocks.iter().map(|b| b.total as u64).sum();
         stats.preemptions = self.engine.scheduler().preemptions();
         stats.prefill_tokens = self.engine.scheduler().prefilled();
+        stats.prefix_tokens = self.engine.scheduler().found();
     }
 }
