@@ -128,13 +128,13 @@ impl Handle {
 }
 
 /// Everything of a bundle that an engine needs, in memory.
-struct Loaded {
-    models: Vec<Box<dyn StageModel>>,
-    resolver: Resolver,
+pub(crate) struct Loaded {
+    pub(crate) models: Vec<Box<dyn StageModel>>,
+    pub(crate) resolver: Resolver,
 }
 
 impl Loaded {
-    fn load(
+    pub(crate) fn load(
         bundle: &Bundle,
         options: &Options,
         progress: &mut dyn FnMut(Progress),

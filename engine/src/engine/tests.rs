@@ -689,3 +689,45 @@ mod live {
         }
     }
 }
+
+mod nano {
+    use super::*;
+    use crate::bundle::Bundle;
+    use crate::request::Request;
+    use crate::start::{Loaded, Options};
+    use codecs::weights::Weights;
+    use std::path::Path;
+
+    fn project(path: &str) -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
+    }
+
+    /// Codes of a text, one chunk, greedy.
+    fn greedy(text: &str, guidance: f32) -> Vec<Vec<u16>> {
+        let bundle = Bundle::open(&project("voices/nano")).unwrap();
+        let loaded = Loaded::load(&bundle, &Options::default(), &mut |_| {}).unwrap();
+        let request =
+            Request { temperature: Some(0.0), guidance: Some(guidance), ..Request::file(text) };
+        let (settings, source) = loaded.resolver.resolve(request).unwrap();
+        let grammar = loaded.resolver.grammar.clone();
+        let mut engine = Engine::new(grammar, loaded.models, &[ROOMY; STAGES], BUDGET);
+        engine.open(ContextId(0), settings, source);
+        undisturbed(&mut engine).remove(&ContextId(0)).unwrap().rows
+    }
+
+    #[test]
+    fn greedy_codes_are_those_of_the_reference_implementation_with_and_without_guidance() {
+        let golden = Weights::open(&project("tests/fixtures/nano/golden.safetensors")).unwrap();
+        let codes = |name: &str| -> Vec<u16> {
+            golden.ints(name).unwrap().into_iter().map(|c| c as u16).collect()
+        };
+        for (name, text) in [
+            ("t0", "Hello there, how can I help you today?"),
+            ("t1", "Your order has shipped and should arrive on Thursday."),
+        ] {
+            assert_eq!(greedy(text, 1.0).concat(), codes(&format!("{name}.codes")));
+        }
+        let guided = greedy("Hello there, how can I help you today?", 1.6);
+        assert_eq!(guided[0], codes("t0.codes0_guided_1.6"));
+    }
+}
