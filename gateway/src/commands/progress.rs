@@ -54,7 +54,7 @@ impl Progress {
     /// Leaves the last state on the screen.
     pub(super) fn finish(&self) {
         if !self.bar.is_hidden() {
-            self.bar.abandon();
+            self.bar.finish();
         }
     }
 }

@@ -74,12 +74,16 @@ pub(super) struct Target {
 
 impl Target {
     /// # Errors
-    /// A file name without a known format, or a rate that the format does not have.
+    /// A file name without a known format, a rate that the format does not have, or a terminal for the sound.
     pub(super) fn new(
         file: &Path,
         format: Option<Format>,
         rate: u32,
     ) -> Result<Self, CommandError> {
+        if file == Path::new(STANDARD) && io::stdout().is_terminal() {
+            let reason = "sound is not written to a terminal: name a file with -o, or pipe it on";
+            return Err(CommandError::Usage(reason.to_owned()));
+        }
         let format = match format {
             Some(format) => format,
             None => Format::of(file)?,
@@ -113,7 +117,7 @@ impl Recorder {
     /// Creates the file, or takes standard output for `-`, and writes what comes before the sound.
     ///
     /// # Errors
-    /// A file that cannot be created; standard output that is a terminal.
+    /// A file that cannot be created.
     pub(super) fn create(file: &Path, target: &Target) -> Result<Self, CommandError> {
         let sink = open(file)?;
         let encode = |e: &dyn std::fmt::Display| CommandError::Encode(e.to_string());
@@ -191,10 +195,6 @@ impl Recorder {
 fn open(file: &Path) -> Result<File, CommandError> {
     if file != Path::new(STANDARD) {
         return File::create(file).map_err(CommandError::io(file));
-    }
-    if io::stdout().is_terminal() {
-        let reason = "sound is not written to a terminal: name a file with -o, or pipe it on";
-        return Err(CommandError::Usage(reason.to_owned()));
     }
     // Without the line buffer of the standard library: every piece of sound goes out whole and at once.
     let stdout = io::stdout().as_fd().try_clone_to_owned();
