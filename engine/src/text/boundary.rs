@@ -67,7 +67,11 @@ pub(super) fn kind(text: &[Spoken], at: usize) -> Option<Kind> {
 
 /// Whether the text could end a sentence where it ends now, if nothing else were to come.
 pub(super) fn may_end_sentence(text: &[Spoken]) -> bool {
-    strip_closers(text).last().is_some_and(|s| matches!(s.ch, '.' | '!' | '?' | '…'))
+    // More closing quotes and brackets in a row than this are no end of a sentence.
+    const CLOSERS_SEEN: usize = 8;
+    strip_closers(&text[text.len().saturating_sub(CLOSERS_SEEN)..])
+        .last()
+        .is_some_and(|s| matches!(s.ch, '.' | '!' | '?' | '…'))
 }
 
 /// Whether the text ends in a digit and a mark: the next character may belong to the number.

@@ -13,9 +13,9 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::boundary::{Kind, is_inside_cluster, kind, may_end_sentence, words};
+use super::boundary::{Kind, is_inside_cluster, kind, words};
 use super::split::{CHUNK_CHARS, LOOKAHEAD_CHARS};
-use super::spoken::{Spoken, is_blank, is_speakable};
+use super::spoken::{Spoken, is_blank};
 
 /// When and where live text is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,13 @@ impl Default for LiveSettings {
     }
 }
 
+impl LiveSettings {
+    /// How much of a text decides where its next chunk ends.
+    pub(super) fn window_chars(&self) -> usize {
+        self.chunk_chars + self.lookahead_chars + 1
+    }
+}
+
 /// How urgently the engine wants a chunk. The first chunk of a passage is always wanted as soon as may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
@@ -64,12 +71,18 @@ pub enum Need {
 /// The text that no chunk has taken, up to the next flush or as far as it is known, and what is known of it.
 #[derive(Debug)]
 pub(super) struct View<'a> {
-    /// Starts with a visible character.
+    /// Its first [`LiveSettings::window_chars`]: no cut ever looks at more. Starts with a visible character.
     pub text: &'a [Spoken],
-    /// Nothing can be added to `text`.
+    /// Length of all of it.
+    pub len: usize,
+    /// Index behind its last letter or digit, if it is closed.
+    pub heard_to: usize,
+    /// Nothing can be added to it.
     pub closed: bool,
-    /// The last word of `text` is complete.
+    /// Its last word is complete.
     pub complete: bool,
+    /// Its last character may be the end of a sentence.
+    pub may_end: bool,
     /// Nothing has come for so long that all there is may be taken.
     pub stalled: bool,
     /// An early cut is wanted.
@@ -91,7 +104,7 @@ struct Place {
 
 /// How many characters the next chunk takes, if one may be cut.
 pub(super) fn choose(view: &View<'_>, live: &LiveSettings) -> Option<usize> {
-    let len = view.text.len();
+    let len = view.len;
     let first_heard = view.text.iter().position(|s| s.ch.is_alphanumeric())?;
     if view.closed && len <= live.chunk_chars {
         return Some(len);
@@ -99,9 +112,9 @@ pub(super) fn choose(view: &View<'_>, live: &LiveSettings) -> Option<usize> {
     if !view.closed && !view.pressing && len <= live.lookahead_chars {
         return None;
     }
-    let places = places(view, live);
+    let places = places(view);
     // What is left behind must have something to say: a mark alone is no chunk.
-    let speaks_on = |at: usize| !view.closed || is_speakable(&view.text[at..]);
+    let speaks_on = |at: usize| !view.closed || at < view.heard_to;
     let allowed = view.promised.max(first_heard + 1)..=live.chunk_chars;
     let fits = |p: &&Place| allowed.contains(&p.at) && speaks_on(p.at);
     let candidates: Vec<Place> = places.iter().filter(fits).copied().collect();
@@ -128,16 +141,16 @@ pub(super) fn choose(view: &View<'_>, live: &LiveSettings) -> Option<usize> {
     best(candidates.iter().filter(early))
 }
 
-fn places(view: &View<'_>, live: &LiveSettings) -> Vec<Place> {
-    let text = &view.text[..view.text.len().min(live.chunk_chars + live.lookahead_chars + 1)];
+fn places(view: &View<'_>) -> Vec<Place> {
+    let text = view.text;
     let inside = |at: usize| {
         let blank = is_blank(text[at].ch) && !is_blank(text[at - 1].ch);
         blank || matches!(text[at - 1].ch, '.' | '!' | '?')
     };
-    let place = |at| kind(view.text, at).map(|kind| Place { at, kind });
+    let place = |at| kind(text, at).map(|kind| Place { at, kind });
     let mut places: Vec<Place> =
         (1..text.len()).filter(|&at| inside(at)).filter_map(place).collect();
-    if view.complete && text.len() == view.text.len() {
+    if view.complete && text.len() == view.len {
         let kind = kind(text, text.len());
         let kind = kind.or((view.stalled || view.closed).then_some(Kind::Weak));
         places.extend(kind.map(|kind| Place { at: text.len(), kind }));
@@ -151,7 +164,8 @@ fn sentences_with_lookahead(
     live: &LiveSettings,
 ) -> Option<usize> {
     let in_hand = |p: &&Place| {
-        let behind = view.text[p.at..].iter().skip_while(|s| is_blank(s.ch)).count();
+        let blanks = view.text[p.at..].iter().take_while(|s| is_blank(s.ch)).count();
+        let behind = view.len - p.at - blanks;
         p.kind == Kind::Sentence && (view.closed || behind >= live.lookahead_chars)
     };
     let mut sentences = candidates.iter().filter(in_hand);
@@ -169,12 +183,12 @@ fn leaves_no_stub(view: &View<'_>, places: &[Place], place: Place, live: &LiveSe
     if place.kind == Kind::Sentence {
         return true;
     }
-    if view.stalled && text.len() <= live.chunk_chars {
-        return place.at == text.len();
+    if view.stalled && view.len <= live.chunk_chars {
+        return place.at == view.len;
     }
     let end = places.iter().find(|p| p.at > place.at && p.kind == Kind::Sentence);
     let rest = &text[place.at..end.map_or(text.len(), |p| p.at)];
-    let ends = end.is_some() || view.closed || may_end_sentence(text);
+    let ends = end.is_some() || view.closed || view.may_end;
     let least = if ends || !view.opening { live.least_words } else { 0 };
     words(rest) >= least
 }

@@ -168,23 +168,20 @@ impl Passage {
     pub fn tail(&mut self) -> Tail {
         self.drop_silence();
         let view = self.view(Need::Relaxed);
-        let (text, closed, complete) = (view.text, view.closed, view.complete);
-        if is_speakable(text) {
-            let words = text.iter().rposition(|s| is_blank(s.ch)).unwrap_or(0);
-            let known = if complete { text.len() } else { words };
-            let shown = if closed || text.len() > self.live.lookahead_chars {
-                lookahead(text, self.live.lookahead_chars)
-            } else {
-                strip(text, 0..known).end
-            };
-            if is_speakable(&text[..shown]) {
-                let last = self.ended
-                    && self.heard_to <= self.stop()
-                    && text.len() <= self.live.chunk_chars;
-                let tail = Tail::Lookahead(lookahead_text(&text[..shown], last));
-                self.promised = shown;
-                return tail;
-            }
+        let shown = if view.closed || view.len > self.live.lookahead_chars {
+            lookahead(view.text, self.live.lookahead_chars)
+        } else if view.complete {
+            view.len
+        } else {
+            let words = view.text.iter().rposition(|s| is_blank(s.ch)).unwrap_or(0);
+            strip(view.text, 0..words).end
+        };
+        if is_speakable(&view.text[..shown]) {
+            let last =
+                self.ended && self.heard_to <= self.stop() && view.len <= self.live.chunk_chars;
+            let tail = Tail::Lookahead(lookahead_text(&view.text[..shown], last));
+            self.promised = shown;
+            return tail;
         }
         if self.is_drained() || self.opening { Tail::Final } else { Tail::Open }
     }
@@ -302,16 +299,23 @@ impl Passage {
 
     fn view(&self, need: Need) -> View<'_> {
         let closed = self.ended || !self.marks.is_empty();
-        let text = &self.text[self.start..self.stop()];
+        let pending = &self.text[self.start..self.stop()];
         let Clock { now, last_push, opened, stalled, .. } = self.clock;
         let over = |since: Option<Duration>, wait| since.is_some_and(|t| now >= t + wait);
-        let mark_stands = may_end_sentence(text)
-            && !may_end_in_number(text)
-            && over(last_push, self.live.mark_wait);
+        let may_end = may_end_sentence(pending);
+        let mark_stands =
+            may_end && !may_end_in_number(pending) && over(last_push, self.live.mark_wait);
+        let heard = |s: &Spoken| s.ch.is_alphanumeric();
         View {
-            text,
+            text: &pending[..pending.len().min(self.live.window_chars())],
+            len: pending.len(),
+            heard_to: closed
+                .then(|| pending.iter().rposition(heard))
+                .flatten()
+                .map_or(0, |i| i + 1),
             closed,
             complete: closed || stalled || mark_stands || self.front.has_blank(),
+            may_end,
             stalled: stalled && !closed,
             pressing: (self.first || need == Need::Urgent)
                 && (!self.opening || over(opened, self.live.first_wait)),
@@ -325,7 +329,8 @@ impl Passage {
         let pending = &self.text[self.start..self.stop()];
         // A number or abbreviation before a mark ends a sentence if nothing has followed.
         let stands = self.clock.stalled && len == pending.len() && may_end_sentence(pending);
-        let ends_sentence = stands || kind(pending, len) == Some(Kind::Sentence);
+        let window = &pending[..pending.len().min(self.live.window_chars())];
+        let ends_sentence = stands || kind(window, len) == Some(Kind::Sentence);
         let spoken = &pending[strip(pending, 0..len)];
         let raw_to = spoken.last().map_or(self.raw_cut, |s| s.to as usize);
         let mut chunk = Chunk::new(spoken, self.raw_cut..raw_to, self.first);
