@@ -1,7 +1,9 @@
 //! What a step of a stage costs on one thread: decode at T = 128 and a prefill, against the plain candle step in the same run.
 //!
 //! The budget: a code frame is 80 ms, and four stages of all contexts share it. Targets for the 11 M parameter stage in
-//! int8: 0.7 / 4.5 / 16 ms at B = 1 / 8 / 32, and 2 / 3 / 1.6 times the speed of candle in f32.
+//! int8: 0.7 / 4.5 / 16 ms at B = 1 / 8 / 32, and 2 / 3 / 1.6 times the speed of candle in f32. Expected before the first
+//! run: 0.55 / 3.5 / 13 ms; measured on one core of a busy AMD EPYC (Zen 4, 2.6 GHz): 0.56 / 3.1 / 11.9 ms of processor
+//! time, 7.6 / 3.0 to 4.8 / 2.5 to 4.1 times candle.
 //!
 //! `cargo bench -p dovecote-engine --bench step [-- FILTER]`, FILTER a part of a line's name. Beside the median
 //! of the wall times stand the fastest and the mean processor time of the calling thread, since the machine may be shared;

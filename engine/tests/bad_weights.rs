@@ -8,10 +8,12 @@ use std::path::Path;
 
 use codecs::weights::LoadError;
 use common::root;
+use engine::batch::{Batch, BatchRow};
 use engine::kernels::matrix::Precision;
 use engine::models::config::open_stage;
 use engine::models::qwen3::{Options, Qwen3};
 use engine::models::reference::Reference;
+use engine::runner::{ForwardError, StageModel};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
@@ -149,6 +151,26 @@ fn the_reference_says_the_same() {
     folder.change("model.layers.1.mlp.up_proj.weight", spoil);
     let plain = load_reference(folder.0.path()).err().unwrap().to_string();
     assert_eq!(plain, folder.error());
+}
+
+#[test]
+fn numbers_that_overflow_are_noticed_by_row() {
+    let folder = Folder::new();
+    folder.change("model.norm.weight", |(dtype, shape, data)| {
+        Some((dtype, shape, f32::MAX.to_le_bytes().repeat(data.len() / 4)))
+    });
+    let row = |tokens, block, logits| BatchRow { tokens, computed: 0, blocks: vec![block], logits };
+    let rows = vec![row(0..1, 0, false), row(1..2, 1, true)];
+    let batch = Batch { ids: vec![1, 2], positions: vec![0, 0], rows };
+    let models: [&mut dyn StageModel; 2] =
+        [&mut load_fast(folder.0.path()).unwrap(), &mut load_reference(folder.0.path()).unwrap()];
+    for model in models {
+        model.reserve(2);
+        let mut logits = Vec::new();
+        let error = model.forward(&batch, &mut logits).unwrap_err();
+        assert!(matches!(error, ForwardError::BrokenNumbers { stage: 3, row: 1 }), "{error}");
+        assert!(logits.is_empty());
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The plain computation of a stage on candle, in `f32`: what the fast runner is held to. Slow and obvious on purpose.
 
-use candle_core::{D, DType, Device, Result, Tensor};
+use candle_core::{D, Device, Result, Tensor};
 use codecs::weights::{LoadError, Weights};
 
 use super::config::StageConfig;
@@ -319,7 +319,6 @@ fn silu(x: &Tensor) -> Result<Tensor> {
 
 /// x * tanh(ln(1 + e^x)); the logarithm is taken as max(x, 0) + ln(1 + e^-|x|), which cannot overflow.
 fn mish(x: &Tensor) -> Result<Tensor> {
-    debug_assert_eq!(x.dtype(), DType::F32);
     let softplus = (x.relu()? + (x.abs()?.neg()?.exp()? + 1.0)?.log()?)?;
     x * softplus.tanh()?
 }
