@@ -12,7 +12,8 @@ fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let text = arguments.next().unwrap_or_else(|| "Hello there, how can I help you today?".into());
     let file = arguments.next().unwrap_or_else(|| "hello.wav".into());
-    let bundle = Bundle::open(Path::new("voices/nano")).context("run this in the project's root")?;
+    let bundle =
+        Bundle::open(Path::new("voices/nano")).context("run this in the project's root")?;
     let engine = Handle::start(&bundle, &Options::default(), &mut |_| {})?;
     let (_, events) = engine.open(Request::whole(text))?;
     let mut sound = Vec::new();

@@ -5,11 +5,14 @@ pub mod batch;
 pub mod block_manager;
 pub mod bundle;
 pub mod cfg;
+#[cfg(feature = "cuda")]
+pub mod device;
 mod engine;
 pub mod event;
 pub mod grammar;
 pub mod guards;
 mod handle;
+mod inspect;
 pub mod kernels;
 pub mod layout;
 pub mod models;
@@ -26,9 +29,11 @@ mod worker;
 
 pub use event::{Event, Events, Failure, Summary};
 pub use handle::{Handle, Stats};
+pub use inspect::{Inspection, StageSize, inspect};
+pub use kernels::matrix::Precision;
 pub use pipeline::Segments;
 pub use request::{Request, Text};
-pub use start::{Options, StartError};
+pub use start::{Options, Progress, StartError};
 
 /// Names a context for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,5 +1,6 @@
 //! From a bundle on disk to a running engine: networks, codec and voices are loaded, memory is shared out.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use codecs::nano::Nano;
@@ -158,19 +159,27 @@ fn load_stages(
     let mut loaded = 0;
     let mut models: Vec<Box<dyn StageModel>> = Vec::with_capacity(bundle.stages.len());
     for (stage, kept) in bundle.stages.iter().zip(&kept) {
-        let (config, weights) = open_stage(&stage.folder)?;
-        let options = qwen3::Options {
-            precision: options.precision,
-            kept_ids: Some(kept),
-            pool: pool.clone(),
-        };
         let mut count = |parameters| {
             loaded += parameters;
             progress(Progress { loaded, total });
         };
-        models.push(Box::new(Qwen3::load(&weights, &config, &options, &mut count)?));
+        let model = load_stage(stage, kept, options.precision, pool.clone(), &mut count)?;
+        models.push(Box::new(model));
     }
     Ok(models)
+}
+
+/// Loads one stage with the embedding rows that are read; `count` is told of parameters as they are loaded.
+pub(crate) fn load_stage(
+    stage: &bundle::Stage,
+    kept_ids: &[u32],
+    precision: Precision,
+    pool: Option<Arc<rayon::ThreadPool>>,
+    count: &mut dyn FnMut(usize),
+) -> Result<Qwen3, LoadError> {
+    let (config, weights) = open_stage(&stage.folder)?;
+    let options = qwen3::Options { precision, kept_ids: Some(kept_ids), pool };
+    Qwen3::load(&weights, &config, &options, count)
 }
 
 /// The threads beside the step thread, which works too; none when it works alone.
@@ -184,7 +193,7 @@ fn thread_pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, StartEr
     Ok(Some(Arc::new(pool)))
 }
 
-fn read_grammar(bundle: &Bundle) -> Result<Grammar, LoadError> {
+pub(crate) fn read_grammar(bundle: &Bundle) -> Result<Grammar, LoadError> {
     let stage = |stage: &bundle::Stage| {
         let file = stage.folder.join("tokenizer.json");
         let json =
@@ -220,17 +229,14 @@ fn load_voice(voice: &bundle::Voice) -> Result<LoadedVoice, StartError> {
     }
 }
 
-fn load_codec(bundle: &Bundle) -> Result<Codec, StartError> {
+pub(crate) fn load_codec(bundle: &Bundle) -> Result<Codec, StartError> {
     let manifest = &bundle.manifest;
     let family = match &bundle.codec {
         bundle::Codec::Nano { folder } => {
             Family::Nano(Box::new(Nano::load(folder, manifest.output_gain)?))
         }
         bundle::Codec::DualCodecVibeVoice { dualcodec, dualcodec_config, vibevoice, .. } => {
-            let config = match dualcodec_config {
-                Some(file) => dualcodec::Config::read(file)?,
-                None => dualcodec::Config::release(),
-            };
+            let config = self::dualcodec_config(dualcodec_config.as_deref())?;
             let acoustic_rows = bundle.stages.len() - 1;
             let weights = Weights::open(dualcodec)?;
             let decoder = dualcodec::Decoder::load(&weights, &config, acoustic_rows)?;
@@ -242,33 +248,49 @@ fn load_codec(bundle: &Bundle) -> Result<Codec, StartError> {
     Ok(Codec::new(family, silence)?)
 }
 
+pub(crate) fn dualcodec_config(file: Option<&Path>) -> Result<dualcodec::Config, LoadError> {
+    match file {
+        Some(file) => dualcodec::Config::read(file),
+        None => Ok(dualcodec::Config::release()),
+    }
+}
+
+/// Bytes of key/value memory for one window of the greatest length in every stage.
+pub(crate) fn window_bytes(bundle: &Bundle) -> usize {
+    bundle.stages.iter().map(|s| window_tokens(bundle, s) * token_bytes(s)).sum()
+}
+
+/// Tokens of a stage's longest window, with its null companion where it has one.
+fn window_tokens(bundle: &Bundle, stage: &bundle::Stage) -> usize {
+    let manifest = &bundle.manifest;
+    let stage = stage.config.stage;
+    let limits = WindowLimits {
+        prompt_frames: manifest.prompt_frames[stage],
+        control: CONTROL_IDS,
+        characters: manifest.chunk_characters,
+        lookahead: manifest.lookahead_characters,
+        codes: manifest.sampling.max_codes,
+    };
+    let pair = if stage == 0 && manifest.null_trained { 2 } else { 1 };
+    (limits.longest(stage, true) + BLOCK_TOKENS) * pair
+}
+
+/// Bytes of one token's keys and values in all layers of a stage.
+fn token_bytes(stage: &bundle::Stage) -> usize {
+    let config = &stage.config;
+    2 * config.layers * config.kv_heads * config.head_dim * size_of::<f32>()
+}
+
 /// Blocks of each stage: as many windows of the greatest length as the bytes hold, the same number in every stage.
 fn share_memory(bundle: &Bundle, kv_bytes: Option<usize>) -> Result<Vec<usize>, StartError> {
-    let manifest = &bundle.manifest;
-    let window = |stage: &bundle::Stage| {
-        let config = &stage.config;
-        let limits = WindowLimits {
-            prompt_frames: manifest.prompt_frames[config.stage],
-            control: CONTROL_IDS,
-            characters: manifest.chunk_characters,
-            lookahead: manifest.lookahead_characters,
-            codes: manifest.sampling.max_codes,
-        };
-        let pair = if config.stage == 0 && manifest.null_trained { 2 } else { 1 };
-        (limits.longest(config.stage, true) + BLOCK_TOKENS) * pair
-    };
-    let tokens: Vec<usize> = bundle.stages.iter().map(window).collect();
-    let bytes = |stage: &bundle::Stage| {
-        let config = &stage.config;
-        2 * config.layers * config.kv_heads * config.head_dim * size_of::<f32>()
-    };
-    let needed: usize = bundle.stages.iter().zip(&tokens).map(|(s, t)| t * bytes(s)).sum();
+    let needed = window_bytes(bundle);
     let given = kv_bytes.unwrap_or_else(|| KV_BYTES.max(KV_WINDOWS * needed));
     if given < needed {
         return Err(StartError::KvBytes { given, needed });
     }
-    let blocks = |tokens: &usize| {
-        (*tokens as u128 * given as u128 / needed as u128) as usize / BLOCK_TOKENS
+    let blocks = |stage: &bundle::Stage| {
+        let tokens = window_tokens(bundle, stage) as u128;
+        (tokens * given as u128 / needed as u128) as usize / BLOCK_TOKENS
     };
-    Ok(tokens.iter().map(blocks).collect())
+    Ok(bundle.stages.iter().map(blocks).collect())
 }

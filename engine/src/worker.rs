@@ -149,9 +149,8 @@ impl Worker {
 
     fn step(&mut self, now: Duration) -> Step {
         let readers = &self.readers;
-        let held_up = |id| {
-            readers.get(&id).is_some_and(|r| r.outbox.buffered_samples() > OUTBOX_SAMPLES)
-        };
+        let held_up =
+            |id| readers.get(&id).is_some_and(|r| r.outbox.buffered_samples() > OUTBOX_SAMPLES);
         let step = self.engine.step(now, held_up);
         while let Some(job) = self.engine.next_job() {
             if let Some(Ok(summary)) = &job.last

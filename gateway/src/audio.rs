@@ -17,7 +17,7 @@ use crate::protocol::{Codec, Format, Packet};
 pub(crate) const ENGINE_RATE: u32 = 24_000;
 
 /// Makes the packets of one context.
-pub struct PacketMaker {
+pub(crate) struct PacketMaker {
     /// Samples of a full packet on the media clock.
     packet: usize,
     samples_in: u64,
@@ -34,7 +34,7 @@ impl PacketMaker {
     ///
     /// # Errors
     /// What the Opus encoder says, of settings that [`Format`] lets pass.
-    pub fn new(format: &Format) -> Result<Self, OpusError> {
+    pub(crate) fn new(format: &Format) -> Result<Self, OpusError> {
         let packet = format.packet_samples().expect("a format's packets are whole samples");
         let writer = match format.codec {
             Codec::Opus => {
@@ -48,7 +48,8 @@ impl PacketMaker {
             }
             codec => {
                 let resampler = Resampler::new(ENGINE_RATE, format.sample_rate);
-                let resampler = Box::new(resampler.expect("a format's rate is one of the resampler's"));
+                let resampler =
+                    Box::new(resampler.expect("a format's rate is one of the resampler's"));
                 Writer::Plain { codec, resampler, carry: Vec::new() }
             }
         };
@@ -56,7 +57,7 @@ impl PacketMaker {
     }
 
     /// Samples taken so far.
-    pub fn samples_in(&self) -> u64 {
+    pub(crate) fn samples_in(&self) -> u64 {
         self.samples_in
     }
 
@@ -64,7 +65,7 @@ impl PacketMaker {
     ///
     /// # Errors
     /// What the Opus encoder says.
-    pub fn push(&mut self, samples: &[f32]) -> Result<Vec<Packet>, OpusError> {
+    pub(crate) fn push(&mut self, samples: &[f32]) -> Result<Vec<Packet>, OpusError> {
         self.samples_in += samples.len() as u64;
         let duration = self.packet as u64;
         match &mut self.writer {
@@ -83,7 +84,7 @@ impl PacketMaker {
     ///
     /// # Errors
     /// What the Opus encoder says.
-    pub fn finish(mut self) -> Result<Vec<Packet>, OpusError> {
+    pub(crate) fn finish(mut self) -> Result<Vec<Packet>, OpusError> {
         if self.samples_in == 0 {
             return Ok(Vec::new());
         }
@@ -111,7 +112,8 @@ impl PacketMaker {
 /// Cuts full packets off, but never takes the last sample.
 fn cut(codec: Codec, carry: &mut Vec<f32>, packet: usize) -> Vec<Packet> {
     let full = carry.len().saturating_sub(1) / packet;
-    let packets = carry.chunks_exact(packet).take(full).map(|samples| plain(codec, samples)).collect();
+    let packets =
+        carry.chunks_exact(packet).take(full).map(|samples| plain(codec, samples)).collect();
     carry.drain(..full * packet);
     packets
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use engine::{ContextId, Event, Events, Failure};
+use engine::{ContextId, Event, Events, Failure, Request};
 use tokio::sync::watch;
 
 use crate::audio::{ENGINE_RATE, PacketMaker};
@@ -54,8 +54,15 @@ pub(crate) async fn drive(
     mut drain: watch::Receiver<Option<Duration>>,
 ) {
     let streams = BTreeMap::new();
-    let mut driver =
-        Driver { session, engine, clock, streams, turn: 0, backlog: VecDeque::new(), hung_up: false };
+    let mut driver = Driver {
+        session,
+        engine,
+        clock,
+        streams,
+        turn: 0,
+        backlog: VecDeque::new(),
+        hung_up: false,
+    };
     let mut sleep = pin!(tokio::time::sleep(FOREVER));
     let mut is_draining = false;
     loop {
@@ -74,6 +81,10 @@ pub(crate) async fn drive(
             () = &mut sleep => Input::Tick,
         };
         let now = driver.clock.now();
+        // A client that never pauses must not stop the clock.
+        if driver.session.poll_timeout().is_some_and(|at| at <= now) {
+            driver.session.handle_input(now, Input::Tick);
+        }
         driver.session.handle_input(now, input);
     }
     // What still plays has nobody to play to: dropping the streams stops it.
@@ -82,10 +93,11 @@ pub(crate) async fn drive(
 }
 
 async fn limit_of(drain: &mut watch::Receiver<Option<Duration>>) -> Duration {
-    match drain.wait_for(Option::is_some).await {
-        Ok(limit) => limit.unwrap_or_default(),
+    let limit = drain.wait_for(Option::is_some).await.ok().and_then(|limit| *limit);
+    match limit {
+        Some(limit) => limit,
         // Whoever could say so has gone.
-        Err(_) => std::future::pending().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -105,51 +117,41 @@ impl Driver {
     /// Obeys the session, as far as the engine takes it.
     fn obey(&mut self) {
         while let Some(output) = self.backlog.pop_front().or_else(|| self.session.poll_output()) {
-            if let Err(output) = self.carry_out(output) {
-                self.backlog.push_front(output);
-                return;
+            match output {
+                Output::Open { context, request, format } => self.open(context, *request, &format),
+                Output::Cancel(context) => self.cancel(context),
+                Output::Hangup => self.hung_up = true,
+                output => {
+                    if let Err(engine::Error::Busy { .. }) = self.tell(&output) {
+                        self.backlog.push_front(output);
+                        return;
+                    }
+                    // An engine that has stopped says so in the events of its contexts.
+                }
             }
         }
     }
 
-    /// # Errors
-    /// The output, when the engine is too busy to take it.
-    fn carry_out(&mut self, output: Output) -> Result<(), Output> {
-        let sent = match &output {
-            Output::Open { .. } => {
-                self.open(output);
-                Ok(())
-            }
-            Output::Speak { context, text } => self.with(*context, |e, id| e.push(id, text.clone())),
-            Output::Flush(context) => self.with(*context, engine::Handle::flush),
-            Output::End(context) => self.with(*context, engine::Handle::end),
-            Output::Cancel(context) => {
-                self.cancel(*context);
-                Ok(())
-            }
-            Output::Played { context, samples } => {
-                // The next report says more, so a lost one is no loss.
-                let _ = self.with(*context, |e, id| e.played(id, *samples));
-                Ok(())
-            }
-            Output::Hangup => {
-                self.hung_up = true;
-                Ok(())
-            }
-        };
-        match sent {
-            Err(engine::Error::Busy { .. }) => Err(output),
-            // An engine that has stopped says so in the events of its contexts.
-            _ => Ok(()),
-        }
-    }
-
-    fn open(&mut self, output: Output) {
-        let Output::Open { context, request, format } = output else { return };
-        let answer = self.engine.open(*request).map(|(id, events)| {
-            self.streams.insert(context, Stream::new(id, events, &format));
+    fn open(&mut self, context: Handle, request: Request, format: &Format) {
+        let answer = self.engine.open(request).map(|(id, events)| {
+            self.streams.insert(context, Stream::new(id, events, format));
         });
         self.session.handle_input(self.clock.now(), Input::Opened { context, answer });
+    }
+
+    /// Tells the engine about a context.
+    fn tell(&self, output: &Output) -> Result<(), engine::Error> {
+        match output {
+            Output::Speak { context, text } => {
+                self.with(*context, |e, id| e.push(id, text.as_str()))
+            }
+            Output::Flush(context) => self.with(*context, engine::Handle::flush),
+            Output::End(context) => self.with(*context, engine::Handle::end),
+            Output::Played { context, samples } => {
+                self.with(*context, |e, id| e.played(id, *samples))
+            }
+            Output::Open { .. } | Output::Cancel(_) | Output::Hangup => Ok(()),
+        }
     }
 
     fn with(

@@ -1,6 +1,8 @@
 //! The gateway: commands and servers over the engine.
 
 mod audio;
+pub mod commands;
+pub mod config;
 mod driver;
 pub mod error;
 pub mod protocol;

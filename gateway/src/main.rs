@@ -1,6 +1,73 @@
-//! The `dovecote` command.
+//! The `dovecote` command: parses, sets up the log, runs, and says how it ended.
+//!
+//! Exit codes: 0 done, 1 failed on the way, 2 a command line, setting or bundle that cannot work.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use gateway::commands::{self, CommandError, check, say, serve, voices};
+use gateway::config::{Config, Flags, LogFormat};
+use tracing_subscriber::EnvFilter;
 
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-fn main() {}
+/// A self-hosted realtime voice gateway for LLM agents
+#[derive(Debug, Parser)]
+#[command(name = "dovecote", version)]
+struct Cli {
+    #[command(flatten)]
+    flags: Flags,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve agents over WebSocket and HTTP (what is done when no command is given)
+    Serve(serve::Args),
+    /// Speak a text to a file or a pipe
+    Say(Box<say::Args>),
+    /// List the voices of a bundle
+    Voices(voices::Args),
+    /// Load a bundle and say what is in it, or what is wrong with it
+    Check(check::Args),
+}
+
+fn main() -> ExitCode {
+    let mut cli = Cli::parse();
+    if cli.command.is_none() {
+        // Parsed again, so that variables and defaults of the command hold.
+        cli = Cli::parse_from(std::env::args_os().chain(["serve".into()]));
+    }
+    match run(&cli) {
+        Ok(()) | Err(CommandError::ReaderGone) => ExitCode::SUCCESS,
+        Err(error) => {
+            commands::tell(&format!("dovecote: {error}"));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), CommandError> {
+    let config = Config::new(&cli.flags)?;
+    init_log(&config);
+    match &cli.command {
+        None => Ok(()),
+        Some(Command::Serve(args)) => serve::run(args, &config),
+        Some(Command::Say(args)) => say::run(args, &config),
+        Some(Command::Voices(args)) => voices::run(args, &config),
+        Some(Command::Check(args)) => check::run(args, &config),
+    }
+}
+
+/// Log lines go to standard error: standard output may carry sound. `RUST_LOG` chooses more finely than `-v`.
+fn init_log(config: &Config) {
+    let level = if config.verbose { "info" } else { "warn" };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().init(),
+    }
+}

@@ -133,12 +133,14 @@ async fn not_found() -> Response {
 
 async fn warm_up(server: &Server) {
     match server.engine.open(Request::whole(WARM_UP)) {
-        Ok((_, events)) => while let Some(event) = next(&events).await {
-            if let Event::Failed(failure) = event {
-                tracing::error!("the engine failed at its first words: {failure}");
-                return std::future::pending().await;
+        Ok((_, events)) => {
+            while let Some(event) = next(&events).await {
+                if let Event::Failed(failure) = event {
+                    tracing::error!("the engine failed at its first words: {failure}");
+                    return std::future::pending().await;
+                }
             }
-        },
+        }
         Err(error) => {
             tracing::error!("the engine took nothing: {error}");
             return std::future::pending().await;

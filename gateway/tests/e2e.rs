@@ -31,8 +31,7 @@ const LONG: &str = "The quick brown fox jumps over the lazy dog while the old cl
 static ENGINE: LazyLock<Mutex<(Arc<engine::Handle>, Catalogue)>> = LazyLock::new(|| {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../voices/nano");
     let bundle = Bundle::open(&root).unwrap();
-    let engine =
-        engine::Handle::start(&bundle, &engine::Options::default(), &mut |_| {}).unwrap();
+    let engine = engine::Handle::start(&bundle, &engine::Options::default(), &mut |_| {}).unwrap();
     Mutex::new((Arc::new(engine), Catalogue::of(&bundle)))
 });
 
@@ -104,7 +103,8 @@ impl House {
     }
 
     async fn connect(&self) -> Client {
-        let mut request = format!("ws://{}/v1/tts/stream", self.address).into_client_request().unwrap();
+        let mut request =
+            format!("ws://{}/v1/tts/stream", self.address).into_client_request().unwrap();
         request.headers_mut().insert("Sec-WebSocket-Protocol", SUBPROTOCOL.parse().unwrap());
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (socket, answer) = tokio_tungstenite::client_async(request, stream).await.unwrap();
@@ -303,9 +303,7 @@ async fn plain_requests_are_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn speech_is_answered_in_the_format_asked_for_or_not_at_all() {
     let house = House::open().await;
-    let ask = |format: &str| {
-        json!({"model": "tts-1", "input": "Hello there.", "voice": "alloy", "response_format": format})
-    };
+    let ask = |format: &str| json!({"model": "tts-1", "input": "Hello there.", "voice": "alloy", "response_format": format});
     let (status, wav) = house.post("/v1/audio/speech", &ask("wav")).await;
     assert_eq!((status, &wav[..4], &wav[8..12]), (200, &b"RIFF"[..], &b"WAVE"[..]));
     let heard = codecs::wav::Wav::read(&wav).unwrap();

@@ -137,7 +137,12 @@ impl Engine {
     }
 
     /// Gives every completed group its logits. A context that cannot go on fails alone.
-    fn apply(&mut self, now: Duration, step: &[Scheduled], outcomes: Vec<Result<(), ForwardError>>) {
+    fn apply(
+        &mut self,
+        now: Duration,
+        step: &[Scheduled],
+        outcomes: Vec<Result<(), ForwardError>>,
+    ) {
         let mut failed: Vec<(ContextId, Failure)> = Vec::new();
         let mut taken = vec![0; self.models.len()];
         for scheduled in step {
@@ -156,7 +161,8 @@ impl Engine {
             let rows = &mut logits[stage][taken[stage]..taken[stage] + length];
             taken[stage] += length;
             let mut env = Env { now, grammar, scheduler, jobs };
-            let context = contexts.get_mut(&id).expect("groups of a context go with it; this is a bug");
+            let context =
+                contexts.get_mut(&id).expect("groups of a context go with it; this is a bug");
             if let Err(failure) = context.on_logits(scheduled.group, rows, &mut env) {
                 failed.push((id, failure));
             }

@@ -52,7 +52,8 @@ impl StageModel for Hashing {
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
         self.forwards += 1;
         for (number, row) in batch.rows.iter().enumerate() {
-            let slot = |t: usize| row.blocks[t / BLOCK_TOKENS] as usize * BLOCK_TOKENS + t % BLOCK_TOKENS;
+            let slot =
+                |t: usize| row.blocks[t / BLOCK_TOKENS] as usize * BLOCK_TOKENS + t % BLOCK_TOKENS;
             for (i, at) in row.tokens.clone().enumerate() {
                 let token = u64::from(batch.ids[at]) << 32 | batch.positions[at] as u32 as u64;
                 self.slots[slot(row.computed + i)] = token;
@@ -65,7 +66,8 @@ impl StageModel for Hashing {
                 (h ^ self.slots[slot(t)]).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
             });
             let start = logits.len();
-            logits.extend((0..self.outputs()).map(|i| rng::uniform(hash, 1, i as u64) as f32 * 4.0));
+            logits
+                .extend((0..self.outputs()).map(|i| rng::uniform(hash, 1, i as u64) as f32 * 4.0));
             if self.broken_after == Some(self.forwards) && number + 1 == batch.rows.len() {
                 logits[start] = f32::NAN;
             }

@@ -28,8 +28,8 @@ use crate::sequence::{GroupId, Sequence};
 use crate::text::{self, Need, Passage};
 use chunk::{Chunk, Refine};
 pub use playout::{Playout, SAMPLE_RATE, sounding};
-pub(crate) use settings::Settings;
 pub use settings::Segments;
+pub(crate) use settings::Settings;
 
 /// Chunks of one context between their cut and their last code: enough to keep the acoustic stages in full batches, and a bound
 /// on what a long text holds.
@@ -104,7 +104,8 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(id: ContextId, settings: Settings, source: Source) -> Self {
-        let plan = Plan::new(settings.window.clone()).expect("checked when the request was resolved");
+        let plan =
+            Plan::new(settings.window.clone()).expect("checked when the request was resolved");
         Self {
             id,
             settings,
@@ -171,7 +172,8 @@ impl Context {
     /// When time alone gives the context something to do.
     pub(crate) fn wake_at(&self) -> Option<Duration> {
         let dry_at = self.playout.dry_at();
-        let unpark = dry_at.zip(self.settings.max_ahead).map(|(dry, ahead)| dry.saturating_sub(ahead));
+        let unpark =
+            dry_at.zip(self.settings.max_ahead).map(|(dry, ahead)| dry.saturating_sub(ahead));
         let cut = match &self.source {
             Source::Live(passage) if self.semantic().is_none() => {
                 let relaxed = passage.next_deadline(Need::Relaxed);
@@ -188,7 +190,8 @@ impl Context {
     pub(crate) fn stop(&mut self, scheduler: &mut Scheduler) -> Summary {
         let mut summary = self.summary();
         for chunk in &mut self.chunks {
-            let groups = chunk.semantic.take().into_iter().chain(chunk.refine.take().map(|r| r.group));
+            let groups =
+                chunk.semantic.take().into_iter().chain(chunk.refine.take().map(|r| r.group));
             summary.kv_blocks += groups.map(|g| scheduler.remove(g)).sum::<usize>();
         }
         summary
@@ -284,12 +287,16 @@ impl Context {
 
     /// When what is kept back must go out, should no more text come.
     fn pause_at(&self) -> Duration {
-        self.playout.dry_at().map_or(Duration::ZERO, |dry| dry.saturating_sub(self.settings.pause_lead))
+        self.playout
+            .dry_at()
+            .map_or(Duration::ZERO, |dry| dry.saturating_sub(self.settings.pause_lead))
     }
 
     /// From when on a chunk is wanted even where the text has no good place to cut.
     fn urgent_at(&self) -> Duration {
-        self.playout.dry_at().map_or(Duration::MAX, |dry| dry.saturating_sub(self.settings.cut_lead))
+        self.playout
+            .dry_at()
+            .map_or(Duration::MAX, |dry| dry.saturating_sub(self.settings.cut_lead))
     }
 
     fn start_chunk(&mut self, env: &mut Env<'_>) {
@@ -346,9 +353,8 @@ impl Context {
         let chunk = &mut self.chunks[at];
         let text = grammar.read(&chunk.text.input(&text::Tail::Open));
         let c0 = &chunk.codes[..frames];
-        let rows: Vec<&[u16]> = std::iter::once(c0)
-            .chain(chunk.acoustic[..stage].iter().map(Vec::as_slice))
-            .collect();
+        let rows: Vec<&[u16]> =
+            std::iter::once(c0).chain(chunk.acoustic[..stage].iter().map(Vec::as_slice)).collect();
         let prompt = self.settings.prompt.cut(stage);
         let window = Window {
             prompt: &prompt,
@@ -385,7 +391,9 @@ impl Context {
             return self.end_attempt(at, false, env);
         }
         if chunk.next_cut == Some(chunk.codes.len()) {
-            if !self.settings.guards.opening(&chunk.codes) && chunk.attempt + 1 < self.settings.tries {
+            if !self.settings.guards.opening(&chunk.codes)
+                && chunk.attempt + 1 < self.settings.tries
+            {
                 return self.end_attempt(at, false, env);
             }
             self.freeze(at);
@@ -416,7 +424,8 @@ impl Context {
         let verdict = self.settings.judge(chunk, stopped);
         if !verdict.accepted() && chunk.attempt + 1 < self.settings.tries {
             chunk.turn_down(verdict);
-            chunk.next_cut = self.settings.cut_after(chunk.base + chunk.frozen()).map(|n| n - chunk.base);
+            chunk.next_cut =
+                self.settings.cut_after(chunk.base + chunk.frozen()).map(|n| n - chunk.base);
             self.start_semantic(env);
             return Ok(());
         }
@@ -429,10 +438,8 @@ impl Context {
         chunk.complete = true;
         chunk.cut();
         self.passage_frames = chunk.base + chunk.codes.len();
-        self.before = Some(Before {
-            text: chunk.text.input(&text::Tail::Open),
-            codes: chunk.codes.clone(),
-        });
+        self.before =
+            Some(Before { text: chunk.text.input(&text::Tail::Open), codes: chunk.codes.clone() });
         Ok(())
     }
 

@@ -31,6 +31,7 @@ pub use chunker::{LiveSettings, Need};
 pub use passage::{Passage, Stats};
 pub use split::{CHUNK_CHARS, LOOKAHEAD_CHARS};
 pub use spoken::Spoken;
+pub use utf8::Utf8Joiner;
 
 use front::FrontEnd;
 

@@ -5,13 +5,13 @@
 
 /// The joiner of one text.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Utf8Joiner {
+pub struct Utf8Joiner {
     held: Vec<u8>,
 }
 
 impl Utf8Joiner {
     /// Adds bytes and appends the characters that are complete.
-    pub(super) fn push(&mut self, bytes: &[u8], out: &mut String) {
+    pub fn push(&mut self, bytes: &[u8], out: &mut String) {
         let joined;
         let bytes = if self.held.is_empty() {
             bytes
@@ -33,7 +33,7 @@ impl Utf8Joiner {
     }
 
     /// Lets an unfinished character go, as U+FFFD.
-    pub(super) fn release(&mut self, out: &mut String) {
+    pub fn release(&mut self, out: &mut String) {
         if !self.held.is_empty() {
             self.held.clear();
             out.push('\u{fffd}');

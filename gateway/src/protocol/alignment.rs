@@ -81,7 +81,9 @@ impl Alignment {
         let mut heard = Heard::nothing();
         let mut cursor = 0;
         for (index, word) in words(text).enumerate() {
-            let Some(begin) = self.time(word.chars.start, &mut cursor, pace, generated) else { break };
+            let Some(begin) = self.time(word.chars.start, &mut cursor, pace, generated) else {
+                break;
+            };
             // The end of the last character, not the start of the blank: that may lie in the next chunk.
             let last = self.time(word.chars.end - 1, &mut cursor, pace, generated);
             let end = last.map_or(begin.end, |t| t.end);
@@ -112,7 +114,10 @@ impl Alignment {
 
     /// Samples a character of the chunks that are complete.
     fn pace(&self) -> u64 {
-        let complete = self.spans.iter().filter_map(|s| Some((s.raw.len() as u64, s.end?.saturating_sub(s.start))));
+        let complete = self
+            .spans
+            .iter()
+            .filter_map(|s| Some((s.raw.len() as u64, s.end?.saturating_sub(s.start))));
         let (chars, samples) = complete.fold((0, 0), |sum, s| (sum.0 + s.0, sum.1 + s.1));
         samples.checked_div(chars).unwrap_or(SAMPLES_PER_CHAR)
     }
@@ -158,12 +163,8 @@ mod tests {
         let heard = |played| alignment.heard(text, played, 2_000);
         assert_eq!(heard(0), Heard::nothing());
         assert_eq!(heard(149), Heard::nothing());
-        let first = Heard {
-            text_to: 3,
-            text: "äbc".into(),
-            last_word_index: 0,
-            partial_word: true,
-        };
+        let first =
+            Heard { text_to: 3, text: "äbc".into(), last_word_index: 0, partial_word: true };
         assert_eq!(heard(150), first);
         assert_eq!(heard(300), Heard { partial_word: false, ..first });
         assert_eq!(heard(620).text, "äbc def.");

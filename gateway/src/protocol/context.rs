@@ -278,7 +278,9 @@ impl Context {
             usage: Usage { audio_ms, chars: self.text_chars },
             timing: Timing {
                 queue_ms: 0,
-                first_audio_ms: self.first_text_at.and_then(|t| Some(millis(self.first_audio_at? - t))),
+                first_audio_ms: self
+                    .first_text_at
+                    .and_then(|t| Some(millis(self.first_audio_at? - t))),
                 // Thousandths: what is finer is noise.
                 rtf: rtf.map(|r| (r * 1e3).round() / 1e3),
             },

@@ -81,10 +81,13 @@ impl Format {
         if asked.pack.unwrap_or(1) != 1 {
             return Err("audio.pack is not available; only 1".to_owned());
         }
-        let format = Self { codec, sample_rate: asked_rate(codec, asked.sample_rate)?, frame, bitrate };
+        let format =
+            Self { codec, sample_rate: asked_rate(codec, asked.sample_rate)?, frame, bitrate };
         if format.packet_samples().is_none() {
             let rate = format.sample_rate;
-            return Err(format!("audio.frame_ms {frame_ms} is no whole number of samples at {rate} Hz"));
+            return Err(format!(
+                "audio.frame_ms {frame_ms} is no whole number of samples at {rate} Hz"
+            ));
         }
         Ok(format)
     }

@@ -100,7 +100,8 @@ impl Pacer {
             (true, Some(_)) => Leave::Report,
             // Just behind the bound: the comparison above rounds to whole samples.
             (true, None) => Leave::At(
-                now + ahead.saturating_sub(self.max_ahead.saturating_sub(SLACK)) + Duration::from_millis(1),
+                now + ahead.saturating_sub(self.max_ahead.saturating_sub(SLACK))
+                    + Duration::from_millis(1),
             ),
         };
         (leave, news)

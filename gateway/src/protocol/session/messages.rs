@@ -122,7 +122,8 @@ impl Session {
         let refuse = |error: ErrorEvent| error.of(&open.ctx).about("context.open", None);
         let settled = self.settled.clone().expect("only a session that has started opens contexts");
         if self.names.contains_key(&open.ctx) {
-            let error = ErrorEvent::new(Code::CtxExists, "a context's id is used once in a session");
+            let error =
+                ErrorEvent::new(Code::CtxExists, "a context's id is used once in a session");
             return self.error(refuse(error));
         }
         if matches!(self.phase, Phase::Draining(_)) {
@@ -136,7 +137,9 @@ impl Session {
         let replaced = self.replaced(open.replaces.as_ref(), now);
         let gone = replaced.iter().filter(|id| self.is_live(id)).count();
         let limits = &self.setup.limits;
-        if self.live.len() - gone >= limits.max_contexts || self.names.len() >= limits.max_context_ids {
+        if self.live.len() - gone >= limits.max_contexts
+            || self.names.len() >= limits.max_context_ids
+        {
             let message = format!("{} contexts at a time", limits.max_contexts);
             return self.error(refuse(ErrorEvent::new(Code::TooManyContexts, message)));
         }
@@ -211,7 +214,10 @@ impl Session {
         } else if delta.seq > context.next_seq {
             Some((Code::SeqGap, format!("seq {} was expected", context.next_seq)))
         } else if all > limits.max_text_chars {
-            Some((Code::TextTooLong, format!("a context has at most {} characters", limits.max_text_chars)))
+            Some((
+                Code::TextTooLong,
+                format!("a context has at most {} characters", limits.max_text_chars),
+            ))
         } else if pending > limits.max_pending_chars {
             let limit = limits.max_pending_chars;
             Some((Code::TextOverflow, format!("at most {limit} characters wait to be spoken")))
@@ -228,7 +234,11 @@ impl Session {
         let limit = limits.max_pending_chars;
         if pending * 5 >= limit * 4 && !context.pressed {
             context.pressed = true;
-            self.say(ServerEvent::Pressure { ctx: delta.ctx.clone(), pending_chars: pending, limit });
+            self.say(ServerEvent::Pressure {
+                ctx: delta.ctx.clone(),
+                pending_chars: pending,
+                limit,
+            });
         }
         if let Some(settled) = &self.settled {
             self.timers.set(Timer::ContextIdle(handle), now + settled.context_idle);
@@ -321,7 +331,8 @@ impl Session {
         let format = self.settled.as_ref().map(|s| s.format);
         let clock = format.expect("contexts open in a session that has started").clock();
         let is_live = self.live.contains_key(&handle);
-        let Some(context) = self.live.get_mut(&handle).or_else(|| self.over.get_mut(&handle)) else {
+        let Some(context) = self.live.get_mut(&handle).or_else(|| self.over.get_mut(&handle))
+        else {
             return;
         };
         if matches!(context.phase, ContextPhase::Cancelled(_)) {

@@ -162,7 +162,11 @@ impl Session {
             }
             Input::TooBig => {
                 let limit = self.setup.limits.max_message_bytes;
-                self.fatal(Code::MessageTooBig, format!("a message has at most {limit} bytes"), now);
+                self.fatal(
+                    Code::MessageTooBig,
+                    format!("a message has at most {limit} bytes"),
+                    now,
+                );
             }
             Input::NotUtf8 => self.close(1007, "not UTF-8", now),
             Input::Opened { context, answer } => self.opened(context, answer),
@@ -310,7 +314,11 @@ impl Session {
             self.timers.clear(Timer::ContextIdle(handle));
             return self.error(error);
         }
-        let format = self.settled.as_ref().map(|s| s.format).expect("contexts open in a session that has started");
+        let format = self
+            .settled
+            .as_ref()
+            .map(|s| s.format)
+            .expect("contexts open in a session that has started");
         let opened = Opened {
             ctx: context.name.clone(),
             handle,
@@ -340,14 +348,16 @@ impl Session {
             Event::Done(summary) => context.complete(summary),
             Event::Failed(failure) => {
                 context.engine_over = true;
-                let error = ErrorEvent::new(Code::EngineFailed, failure.to_string()).of(&context.name);
+                let error =
+                    ErrorEvent::new(Code::EngineFailed, failure.to_string()).of(&context.name);
                 self.error(error);
                 self.cancel_live(handle, "error", now);
             }
             // Nobody here asked for it: the engine goes down.
             Event::Cancelled(_) => {
                 context.engine_over = true;
-                let error = ErrorEvent::new(Code::EngineFailed, "the engine stopped").of(&context.name);
+                let error =
+                    ErrorEvent::new(Code::EngineFailed, "the engine stopped").of(&context.name);
                 self.error(error);
                 self.cancel_live(handle, "error", now);
             }

@@ -28,6 +28,8 @@ pub(super) struct Rig {
     pub(super) refuse: Option<engine::Error>,
     /// Whether the wire takes anything.
     pub(super) is_writable: bool,
+    /// Whether pings are answered.
+    pub(super) is_alive: bool,
 }
 
 fn catalogue() -> Catalogue {
@@ -59,7 +61,8 @@ impl Rig {
         };
         let session = Session::new(setup, Duration::ZERO);
         let (outputs, seen) = (Vec::new(), Vec::new());
-        Self { session, now: Duration::ZERO, outputs, seen, refuse: None, is_writable: true }
+        let (now, refuse) = (Duration::ZERO, None);
+        Self { session, now, outputs, seen, refuse, is_writable: true, is_alive: true }
     }
 
     /// A session that has started, in PCM of 24 kHz, so that positions are the engine's samples.
@@ -90,6 +93,9 @@ impl Rig {
         while self.is_writable
             && let Some(frame) = self.session.poll_frame(self.now)
         {
+            if frame == Frame::Ping && self.is_alive {
+                self.session.handle_input(self.now, Input::Pong);
+            }
             self.seen.push(match frame {
                 Frame::Text(json) => Seen::Text(serde_json::from_str(&json).unwrap()),
                 Frame::Audio(bytes) => Seen::Audio {

@@ -35,7 +35,8 @@ pub(crate) async fn voices(State(server): State<Arc<Server>>) -> Json<Value> {
 
 /// The models, in OpenAI's shape.
 pub(crate) async fn models(State(server): State<Arc<Server>>) -> Json<Value> {
-    let model = |id: &str| json!({"id": id, "object": "model", "created": 0, "owned_by": "dovecote"});
+    let model =
+        |id: &str| json!({"id": id, "object": "model", "created": 0, "owned_by": "dovecote"});
     let models: Vec<Value> = server.catalogue.models.iter().map(|m| model(&m.id)).collect();
     Json(json!({"object": "list", "data": models}))
 }
@@ -47,8 +48,7 @@ pub(crate) fn problem(
     param: Option<&str>,
     message: &str,
 ) -> Response {
-    let r#type =
-        if status.is_server_error() { "server_error" } else { "invalid_request_error" };
+    let r#type = if status.is_server_error() { "server_error" } else { "invalid_request_error" };
     let error = json!({"message": message, "type": r#type, "param": param, "code": code});
     (status, Json(json!({"error": error}))).into_response()
 }

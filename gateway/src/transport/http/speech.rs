@@ -131,7 +131,10 @@ fn check(asked: &Asked, server: &Server) -> Result<(Format, String), Refusal> {
     };
     let chars = asked.input.chars().count();
     if !(1..=INPUT_CHARS_MAX).contains(&chars) {
-        return refuse("input", format!("input has {chars} characters, 1 to {INPUT_CHARS_MAX} are allowed"));
+        return refuse(
+            "input",
+            format!("input has {chars} characters, 1 to {INPUT_CHARS_MAX} are allowed"),
+        );
     }
     if asked.stream_format.as_deref().is_some_and(|f| f != "audio") {
         return refuse("stream_format", "stream_format: only \"audio\" is available".to_owned());
@@ -153,7 +156,10 @@ fn check(asked: &Asked, server: &Server) -> Result<(Format, String), Refusal> {
                 catalogue.default_voice.clone()
             } else {
                 let known: Vec<&str> = catalogue.voices.iter().map(|v| &*v.voice_id).collect();
-                return refuse("voice", format!("voice {name:?} is not one of {}", known.join(", ")));
+                return refuse(
+                    "voice",
+                    format!("voice {name:?} is not one of {}", known.join(", ")),
+                );
             }
         }
     };
@@ -238,8 +244,13 @@ impl Speech {
 /// Samples to the bytes of a file.
 enum Writer {
     /// What stands before the first sample, until it is out.
-    Plain { header: Vec<u8> },
-    Ogg { encoder: Box<Encoder>, pages: OggWriter<Vec<u8>> },
+    Plain {
+        header: Vec<u8>,
+    },
+    Ogg {
+        encoder: Box<Encoder>,
+        pages: OggWriter<Vec<u8>>,
+    },
 }
 
 impl Writer {

@@ -1,0 +1,134 @@
+//! The commands: what each does between its arguments and its exit code. What they share stands here.
+
+pub mod check;
+mod progress;
+pub mod say;
+pub mod serve;
+mod speed;
+pub mod voices;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use engine::bundle::Bundle;
+use engine::{Failure, StartError};
+
+use crate::config::{Config, ConfigError};
+
+/// The bundled voice, from the project's root or the folder of the executable.
+const BUNDLED_VOICE: &str = "voices/nano";
+/// Rate of the engine's sound, in Hz.
+const ENGINE_RATE: u32 = 24_000;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// Arguments that do not go together, or a value that is not to be had.
+    #[error("{0}")]
+    Usage(String),
+    /// Settings that do not hold.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No bundle is named, and the bundled voice is in none of its places.
+    #[error("no voice found in {}; name a bundle with --bundle DIR", list(tried))]
+    NoBundle {
+        /// Where it was looked for.
+        tried: Vec<PathBuf>,
+    },
+    /// The bundle is damaged, or the engine's settings do not suit it.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The engine does not take the request.
+    #[error(transparent)]
+    Request(#[from] engine::Error),
+    /// The engine could not go on.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    /// A file that cannot be read or written.
+    #[error("{}: {source}", file.display())]
+    Io {
+        /// The file; `-` for standard input or output.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// An encoder that refuses.
+    #[error("cannot encode: {0}")]
+    Encode(String),
+    /// Some lines of a batch could not be spoken; each was told.
+    #[error("{failed} of {lines} lines failed")]
+    Batch {
+        /// How many.
+        failed: usize,
+        /// Of how many.
+        lines: usize,
+    },
+    /// Whoever reads our output has left: nothing more to do, and nothing to complain of.
+    #[error("the reader has gone")]
+    ReaderGone,
+}
+
+impl CommandError {
+    /// 2 for what another command line or bundle would mend, 1 for what went wrong on the way.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Config(_) | Self::NoBundle { .. } | Self::Start(_) => 2,
+            Self::Request(engine::Error::Option { .. }) => 2,
+            Self::Request(_) | Self::Failed(_) | Self::Encode(_) => 1,
+            Self::Io { .. } | Self::Batch { .. } => 1,
+            Self::ReaderGone => 0,
+        }
+    }
+
+    /// An [`io::Error`] with the file that it is about.
+    fn io(file: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| match source.kind() {
+            io::ErrorKind::BrokenPipe => Self::ReaderGone,
+            _ => Self::Io { file: file.to_path_buf(), source },
+        }
+    }
+}
+
+/// Writes a line to standard error, if there still is one.
+pub fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes a text to standard output.
+fn print(text: &str) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(CommandError::io(Path::new("-")))
+}
+
+/// Opens the bundle that the settings name, else the bundled voice.
+fn open_bundle(config: &Config) -> Result<Bundle, CommandError> {
+    let root = match &config.bundle {
+        Some(root) => root.clone(),
+        None => bundled_voice()?,
+    };
+    Ok(Bundle::open(&root).map_err(StartError::from)?)
+}
+
+fn bundled_voice() -> Result<PathBuf, CommandError> {
+    let executable = std::env::current_exe().ok();
+    let beside = executable.as_deref().and_then(Path::parent);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    let roots = [Some(Path::new("")), beside, source];
+    let tried: Vec<PathBuf> = roots.iter().flatten().map(|root| root.join(BUNDLED_VOICE)).collect();
+    match tried.iter().find(|root| root.is_dir()) {
+        Some(root) => Ok(root.clone()),
+        None => Err(CommandError::NoBundle { tried }),
+    }
+}
+
+/// The line that is shown wherever a bundle is loaded.
+fn licence_line(bundle: &Bundle) -> String {
+    format!("{}: {}", bundle.manifest.name, bundle.manifest.license)
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+    paths.join(", ")
+}

@@ -1,0 +1,242 @@
+//! The `dovecote` command from the outside: arguments and pipes in, sound, messages and exit codes out.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use codecs::ogg::OggOpus;
+use codecs::wav::Wav;
+use common::{dovecote, repository, run, stderr};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SENTENCE: &str = "Hello there, how can I help you today?";
+const ENGINE_RATE: usize = 24_000;
+/// The sentence has 38 characters, and the bundle's voice says 8 to 28 in a second; pauses at both ends are given a second.
+const SENTENCE_S: std::ops::Range<f32> = 38.0 / 28.0..38.0 / 8.0 + 1.0;
+
+fn say(folder: &Path, arguments: &[&str]) -> Output {
+    let output = run(dovecote(folder).arg("say").args(arguments));
+    assert!(output.status.success(), "{}", stderr(&output));
+    output
+}
+
+fn wav(file: &Path) -> Wav {
+    Wav::read(&std::fs::read(file).unwrap()).unwrap()
+}
+
+#[test]
+fn a_sentence_sounds_the_same_in_a_file_and_in_a_pipe_and_twice() {
+    let folder = TempDir::new().unwrap();
+    say(folder.path(), &[SENTENCE]);
+    let file = wav(&folder.path().join("out.wav"));
+    let seconds = file.samples.len() as f32 / ENGINE_RATE as f32;
+    assert_eq!(file.sample_rate as usize, ENGINE_RATE);
+    assert!(SENTENCE_S.contains(&seconds), "{seconds} s");
+    assert!(file.samples.iter().any(|s| s.abs() > 0.1), "it is silent");
+
+    let pipe = say(folder.path(), &[SENTENCE, "-o", "-"]).stdout;
+    assert_eq!(pipe[4..8], [0xff; 4], "a pipe's length is not known beforehand");
+    assert!(Wav::read(&pipe).unwrap() == file);
+    assert!(pipe == say(folder.path(), &[SENTENCE, "-o", "-"]).stdout);
+    assert!(pipe != say(folder.path(), &[SENTENCE, "-o", "-", "--seed", "1"]).stdout);
+}
+
+#[test]
+fn every_format_holds_the_same_sound_and_says_that_it_is_synthetic() {
+    let folder = TempDir::new().unwrap();
+    say(folder.path(), &[SENTENCE, "-o", "a.wav"]);
+    say(folder.path(), &[SENTENCE, "-o", "a.ogg"]);
+    say(folder.path(), &[SENTENCE, "-o", "a.pcm", "--sample-rate", "8000"]);
+    let bytes = std::fs::read(folder.path().join("a.wav")).unwrap();
+    assert!(String::from_utf8_lossy(&bytes[..200]).contains("Synthetic speech"));
+    let samples = Wav::read(&bytes).unwrap().samples.len();
+
+    let ogg = OggOpus::read(&std::fs::read(folder.path().join("a.ogg")).unwrap()).unwrap();
+    assert!(ogg.comments.iter().any(|(_, text)| text.contains("Synthetic speech")));
+    assert_eq!(ogg.decode(ENGINE_RATE as u32, 10 * ENGINE_RATE).unwrap().len(), samples);
+    let pcm = std::fs::read(folder.path().join("a.pcm")).unwrap();
+    assert_eq!(pcm.len(), 2 * samples.div_ceil(3));
+}
+
+#[test]
+fn text_comes_from_a_file_or_from_standard_input() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("text.txt"), "Good morning.").unwrap();
+    let expected = say(folder.path(), &["Good morning.", "-o", "-"]).stdout;
+    assert!(say(folder.path(), &["--file", "text.txt", "-o", "-"]).stdout == expected);
+    let text = std::fs::File::open(folder.path().join("text.txt")).unwrap();
+    let piped = run(dovecote(folder.path()).args(["say", "-o", "-"]).stdin(text));
+    assert!(piped.stdout == expected);
+}
+
+#[test]
+fn streamed_text_is_heard_before_it_has_ended() {
+    let folder = TempDir::new().unwrap();
+    let mut command = dovecote(folder.path());
+    command.args(["say", "--stream-from", "-", "-o", "-", "--format", "pcm"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut text = child.stdin.take().unwrap();
+    let mut sound = child.stdout.take().unwrap();
+    // The first piece ends inside a character.
+    text.write_all(b"We meet in the caf\xc3").unwrap();
+    text.write_all(b"\xa9 at noon. And then we ").unwrap();
+    let mut first = [0; ENGINE_RATE / 5];
+    sound.read_exact(&mut first).unwrap();
+    text.write_all(b"go for a walk.").unwrap();
+    drop(text);
+    let mut rest = Vec::new();
+    sound.read_to_end(&mut rest).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(rest.len() > ENGINE_RATE, "{} bytes", rest.len());
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let folder = TempDir::new().unwrap();
+    let text = SENTENCE.repeat(10);
+    let mut child = dovecote(folder.path())
+        .args(["say", &text, "-o", "-"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut sound = child.stdout.take().unwrap();
+    sound.read_exact(&mut [0; 100]).unwrap();
+    drop(sound);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
+}
+
+#[test]
+fn nothing_to_say_is_an_empty_file() {
+    let folder = TempDir::new().unwrap();
+    for text in ["", "  \n", "...", "\u{200b}"] {
+        say(folder.path(), &[text]);
+        assert!(wav(&folder.path().join("out.wav")).samples.is_empty(), "{text:?}");
+    }
+    say(folder.path(), &["", "-o", "a.ogg"]);
+    let ogg = OggOpus::read(&std::fs::read(folder.path().join("a.ogg")).unwrap()).unwrap();
+    assert!(ogg.decode(48_000, 10).unwrap().is_empty());
+}
+
+#[test]
+fn a_batch_says_each_line_as_if_alone() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("lines.txt"), "Yes, of course.\n\nSee you soon.\n").unwrap();
+    say(folder.path(), &["--batch", "lines.txt", "--out-dir", "spoken"]);
+    let spoken = folder.path().join("spoken");
+    assert_eq!(std::fs::read_dir(&spoken).unwrap().count(), 2);
+    for (name, text) in [("0000.wav", "Yes, of course."), ("0001.wav", "See you soon.")] {
+        say(folder.path(), &[text]);
+        assert!(wav(&spoken.join(name)) == wav(&folder.path().join("out.wav")), "{name}");
+    }
+}
+
+/// Bytes of the committed cases that are about encodings, one text each.
+fn hostile_texts() -> Vec<Vec<u8>> {
+    let bytes = |token: &Value| match token["hex"].as_str() {
+        Some(hex) => (0..hex.len() / 2)
+            .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
+            .collect(),
+        None => token["t"].as_str().unwrap_or_default().as_bytes().to_vec(),
+    };
+    std::fs::read_to_string(repository("tests/fixtures/text_cases.jsonl"))
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|case| case["theme"] == "encoding")
+        .map(|case| case["tokens"].as_array().unwrap().iter().flat_map(bytes).collect())
+        .collect()
+}
+
+#[test]
+fn hostile_text_is_spoken_without_error() {
+    let folder = TempDir::new().unwrap();
+    let mut texts = hostile_texts();
+    assert!(texts.len() >= 5);
+    texts.push(b"Bytes \xff\xfe\xf0\x9f that are no text, and a broken end \xe2\x82".to_vec());
+    let mut lines = Vec::new();
+    for text in &texts {
+        lines.extend(text.iter().filter(|b| **b != b'\n'));
+        lines.push(b'\n');
+    }
+    std::fs::write(folder.path().join("lines.txt"), lines).unwrap();
+    let output = say(folder.path(), &["--batch", "lines.txt", "--out-dir", "."]);
+    assert_eq!(stderr(&output), "");
+    for index in 0..texts.len() {
+        wav(&folder.path().join(format!("{index:04}.wav")));
+    }
+    assert!(!wav(&folder.path().join("0000.wav")).samples.is_empty());
+}
+
+#[test]
+fn speed_is_reported_as_one_json_line() {
+    let folder = TempDir::new().unwrap();
+    let output = say(folder.path(), &[SENTENCE, "--speed-report"]);
+    let report: Value = serde_json::from_str(stderr(&output).trim()).unwrap();
+    let number = |key: &str| report[key].as_f64().unwrap();
+    let samples = wav(&folder.path().join("out.wav")).samples.len();
+    // Figures are rounded to four decimals.
+    assert!((number("audio_s") - samples as f64 / ENGINE_RATE as f64).abs() < 1e-4);
+    assert!(number("cpu_s") > 0.0 && number("first_audio_ms") > 0.0);
+    assert!(number("first_audio_ms") / 1e3 <= number("wall_s"));
+    assert!((number("real_time_factor") - number("wall_s") / number("audio_s")).abs() < 1e-3);
+    assert_eq!(report["threads"], 1);
+}
+
+#[test]
+fn what_cannot_be_had_is_a_usage_error_that_says_what_can() {
+    let folder = TempDir::new().unwrap();
+    let cases: [(&[&str], &[&str]); 9] = [
+        (&["say", "a", "--voice", "nobody"], &["voice", "nobody", "nano"]),
+        (&["say", "a", "--language", "klingon"], &["language", "klingon", "english"]),
+        (&["say", "a", "--style", "loud"], &["style", "loud", "agentic"]),
+        (&["say", "a", "--cfg", "99"], &["guidance", "99"]),
+        (&["say", "a", "--first-frames", "7"], &["first_frames", "7"]),
+        (&["say", "a", "-o", "a.flac"], &["a.flac", "wav, ogg or pcm"]),
+        (&["say", "a", "--format", "flac"], &["flac", "wav, ogg, pcm"]),
+        (&["say", "a", "-o", "a.ogg", "--sample-rate", "44100"], &["44100", "48000"]),
+        (&["say", "--batch", "lines.txt"], &["--out-dir"]),
+    ];
+    for (arguments, says) in cases {
+        let output = run(dovecote(folder.path()).args(arguments));
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(says.iter().all(|s| text.contains(s)), "{arguments:?}: {text}");
+        assert!(!folder.path().join("out.wav").exists(), "{arguments:?}: a file of nothing");
+    }
+}
+
+#[test]
+fn voices_are_listed_with_the_licence() {
+    let folder = TempDir::new().unwrap();
+    let output = run(dovecote(folder.path()).args(["voices", "--json"]));
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(list["voices"][0]["name"], "nano");
+    assert_eq!(list["styles"][0], "conversational");
+    let text = run(dovecote(folder.path()).arg("voices")).stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("nano") && text.contains(list["license"].as_str().unwrap()), "{text}");
+}
+
+#[test]
+fn settings_come_from_flags_then_environment_then_file() {
+    let folder = TempDir::new().unwrap();
+    let bundle = |file: &str, variable: Option<&str>, flag: Option<&str>| {
+        std::fs::write(folder.path().join("dovecote.toml"), file).unwrap();
+        let mut command = dovecote(folder.path());
+        command.arg("voices").envs(variable.map(|v| ("DOVECOTE_BUNDLE", v)));
+        stderr(&run(command.args(flag.map(|f| format!("--bundle={f}")))))
+    };
+    let file = "bundle = \"from-file\"";
+    assert!(bundle(file, None, None).contains("from-file"));
+    assert!(bundle(file, Some("from-environment"), None).contains("from-environment"));
+    assert!(bundle(file, Some("from-environment"), Some("from-flag")).contains("from-flag"));
+    let unknown = bundle("bundel = \"x\"", None, None);
+    assert!(unknown.contains("dovecote.toml") && unknown.contains("bundel"), "{unknown}");
+}
