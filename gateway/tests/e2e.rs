@@ -224,10 +224,10 @@ async fn a_barge_in_stops_the_sound_and_frees_the_memory() {
     client.send(json!({"type": "context.open", "ctx": "t1"})).await;
     client.send(json!({"type": "text", "ctx": "t1", "seq": 0, "text": LONG})).await;
     client.packets(20).await;
+    assert!(house.engine.0.stats().kv_blocks_in_use > 0);
     client.send(json!({"type": "cancel", "ctx": "t1", "played": 15_000})).await;
     let (_, answer) = client.until("context.cancelled").await;
     assert_eq!((&answer["late"], &answer["played"]), (&json!(false), &json!(15_000)));
-    assert!(answer["freed"]["kv_blocks"].as_u64().unwrap() > 0, "{answer}");
     assert!(LONG.starts_with(answer["heard"]["text"].as_str().unwrap()));
     house.until_idle().await;
 
