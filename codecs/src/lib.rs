@@ -1,5 +1,6 @@
 //! Audio codecs: neural decoders, Opus, containers, resampling. Knows neither engine nor gateway.
 
+pub mod codes;
 pub mod conv;
 pub mod dualcodec;
 pub mod frames;

@@ -5,9 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use codecs::codes::CodeError;
 use codecs::dualcodec::{Config, Decoder};
 use codecs::nano::Nano;
-use codecs::reconstruct::{Codec, CodesError, Dual, Family, Stream};
+use codecs::reconstruct::{Codec, Dual, Family, Stream};
 use codecs::vibevoice::Tokenizer;
 use codecs::weights::Weights;
 use codecs::window::{End, Plan, Settings, offline_windows};
@@ -247,10 +248,10 @@ fn codes_that_cannot_be_decoded_leave_the_stream_as_it_was() {
     let mut sound = codec.push(&mut hurt, &part(&codes, 0, 40), End::No).unwrap();
 
     let few = codec.push(&mut hurt, &part(&codes, 40, 45)[..3], End::Passage);
-    assert_eq!(few, Err(CodesError::Rows { found: 3, expected: ROWS }));
+    assert_eq!(few, Err(CodeError::Rows { found: 3, expected: ROWS }));
     let good = std::mem::replace(&mut codes[2][44], 64);
     let out_of_range = codec.push(&mut hurt, &part(&codes, 40, 45), End::Passage);
-    assert_eq!(out_of_range, Err(CodesError::Code { row: 2, code: 64, entries: 64 }));
+    assert_eq!(out_of_range, Err(CodeError::Code { row: 2, code: 64, entries: 64 }));
 
     codes[2][44] = good;
     sound.extend(codec.push(&mut hurt, &part(&codes, 40, 45), End::Passage).unwrap());

@@ -1,7 +1,6 @@
 //! How fast is text read: guard, sanitise and cut?
 //!
-//! Budget: 7,000 deltas of one character may cost 50 ms in all, so that a hundred sessions whose agents write four
-//! times as fast as anyone speaks are not felt. That is 0.14 MB/s; the aim is a hundred times that.
+//! Budget: 7,000 deltas of one character, the engine asking after each, may cost 50 ms in all: 0.14 MB/s.
 
 use std::time::Duration;
 
@@ -12,41 +11,46 @@ use engine::text::{LiveSettings, Need, Passage, TextOptions, whole};
 /// Characters of each text: a whole context at its limit.
 const CHARS: usize = 100_000;
 
+/// What is read: plain speech; every kind of markup; brackets that never close, each of which is held to the limit.
+const TEXTS: [&str; 3] = ["prose", "markup", "brackets"];
+
 const PROSE: &str = "Our bakery opens at six in the morning, and by half past six the first trays are already on \
     the counter. Is there anything else you would like to know? Just ask! ";
 
 const MARKUP: &str = "## Plan\n**Buy** [milk](https://example.com/a_(b)), *then* call `home` at 7 p.m. &amp; wait.\n\
     - one <break time=\"1s\"/> two 🎉\n- cafe\u{301} ```x```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
 
-/// Brackets that never close: every one of them is held to the limit.
-const WORST: &str = "[";
-
 fn main() {
     divan::main();
 }
 
-fn text(unit: &str) -> String {
+fn text(name: &str) -> String {
+    let unit = match name {
+        "prose" => PROSE,
+        "markup" => MARKUP,
+        _ => "[",
+    };
     unit.chars().cycle().take(CHARS).collect()
 }
 
-#[divan::bench(args = [PROSE, MARKUP, WORST])]
-fn whole_text(bencher: Bencher<'_, '_>, unit: &str) {
-    let text = text(unit);
+#[divan::bench(args = TEXTS, sample_count = 20)]
+fn whole_text(bencher: Bencher<'_, '_>, name: &str) {
+    let text = text(name);
     bencher
         .counter(BytesCount::of_str(&text))
         .bench_local(|| whole(divan::black_box(&text), TextOptions::default()));
 }
 
-#[divan::bench(args = [PROSE, MARKUP, WORST])]
-fn live_in_one_delta(bencher: Bencher<'_, '_>, unit: &str) {
-    let text = text(unit);
+#[divan::bench(args = TEXTS, sample_count = 20)]
+fn live_in_one_delta(bencher: Bencher<'_, '_>, name: &str) {
+    let text = text(name);
     bencher.counter(BytesCount::of_str(&text)).bench_local(|| speak([text.as_str()]));
 }
 
 /// The engine asks after every delta.
-#[divan::bench(args = [PROSE, MARKUP, WORST])]
-fn live_character_by_character(bencher: Bencher<'_, '_>, unit: &str) {
-    let text = text(unit);
+#[divan::bench(args = TEXTS, sample_count = 20)]
+fn live_character_by_character(bencher: Bencher<'_, '_>, name: &str) {
+    let text = text(name);
     let characters: Vec<String> = text.chars().map(String::from).collect();
     bencher
         .counter(BytesCount::of_str(&text))

@@ -41,8 +41,10 @@ pub struct Stats {
     pub kv_blocks_total: u64,
     /// Times a sequence lost its blocks to a more urgent one.
     pub preemptions: u64,
-    /// Prefill tokens computed; those found in the prefix cache are not among them.
+    /// Prefill tokens computed.
     pub prefill_tokens: u64,
+    /// Prefill tokens that an earlier sequence with the same beginning had computed.
+    pub prefix_tokens: u64,
     /// Time spent in steps.
     pub busy: Duration,
 }

@@ -22,6 +22,8 @@ pub struct Budget {
     pub prefill_tokens: usize,
     /// Sequences of one stage in a step.
     pub sequences: usize,
+    /// Whether sequences with an equal beginning share its blocks. Without it every prefill is computed in full.
+    pub share_prefixes: bool,
 }
 
 /// One group's part of a step.
@@ -45,6 +47,7 @@ pub struct Scheduler {
     next_id: u64,
     preemptions: u64,
     prefilled: u64,
+    found: u64,
 }
 
 impl Scheduler {
@@ -57,6 +60,7 @@ impl Scheduler {
             next_id: 0,
             preemptions: 0,
             prefilled: 0,
+            found: 0,
         }
     }
 
@@ -111,9 +115,14 @@ impl Scheduler {
         self.preemptions
     }
 
-    /// Prefill tokens computed since the start; tokens found in the prefix cache do not count.
+    /// Prefill tokens computed since the start.
     pub fn prefilled(&self) -> u64 {
         self.prefilled
+    }
+
+    /// Prefill tokens that did not have to be computed, since a sequence with the same beginning had been.
+    pub fn found(&self) -> u64 {
+        self.found
     }
 
     /// Picks the next step's work, most urgent first, and gives it blocks. `urgency` orders contexts, smaller first;
@@ -181,6 +190,9 @@ impl Scheduler {
         let manager = &mut self.stages[group.stage];
         for (member, &tokens) in group.members.iter_mut().zip(&scheduled.tokens) {
             member.computed += tokens;
+            if !self.budget.share_prefixes {
+                continue;
+            }
             manager.commit(&mut member.table, &member.ids, &member.positions, member.computed);
         }
     }
@@ -220,7 +232,11 @@ impl Scheduler {
         loop {
             let group =
                 self.groups.get_mut(&id).expect("the order lists live groups; this is a bug");
+            let waited = !group.resident;
             if grow(&mut self.stages[stage], group) {
+                if waited {
+                    self.found += group.members.iter().map(|m| m.computed as u64).sum::<u64>();
+                }
                 return true;
             }
             let victim = victims.find(|v| {
@@ -297,7 +313,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    const BUDGET: Budget = Budget { prefill_tokens: 40, sequences: 6 };
+    const BUDGET: Budget = Budget { prefill_tokens: 40, sequences: 6, share_prefixes: true };
 
     fn sequence(ids: impl Iterator<Item = u32>) -> Sequence {
         let ids: Vec<u32> = ids.collect();

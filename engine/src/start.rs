@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use codecs::codes::CodeError;
 use codecs::nano::Nano;
-use codecs::reconstruct::{Codec, CodesError, Dual, Family};
+use codecs::reconstruct::{Codec, Dual, Family};
 use codecs::weights::{LoadError, Weights};
 use codecs::{dualcodec, vibevoice};
 
@@ -43,6 +44,8 @@ pub struct Options {
     pub prefill_tokens: usize,
     /// Sequences of one stage in a step.
     pub sequences: usize,
+    /// Whether contexts share the keys and values of an equal beginning: voice prompt, language, style.
+    pub share_prefixes: bool,
 }
 
 impl Default for Options {
@@ -53,6 +56,7 @@ impl Default for Options {
             kv_bytes: None,
             prefill_tokens: 512,
             sequences: 128,
+            share_prefixes: true,
         }
     }
 }
@@ -65,7 +69,7 @@ pub enum StartError {
     Load(#[from] LoadError),
     /// The bundle's silence code is none of its codec's.
     #[error("silence code: {0}")]
-    Silence(#[from] CodesError),
+    Silence(#[from] CodeError),
     /// The longest window would not fit.
     #[error("kv_bytes is {given}, this bundle needs at least {needed}")]
     KvBytes {
@@ -111,8 +115,12 @@ impl Handle {
     ) -> Result<Self, StartError> {
         let loaded = Loaded::load(bundle, options, progress)?;
         let blocks = share_memory(bundle, options.kv_bytes)?;
-        let budget =
-            Budget { prefill_tokens: options.prefill_tokens.max(2), sequences: options.sequences };
+        let budget = Budget {
+            // A pair needs a token of each half in its last piece.
+            prefill_tokens: options.prefill_tokens.max(2),
+            sequences: options.sequences.max(2),
+            share_prefixes: options.share_prefixes,
+        };
         let grammar = loaded.resolver.grammar.clone();
         let engine = Engine::new(grammar, loaded.models, &blocks, budget);
         Ok(Self::spawn(engine, loaded.resolver))

@@ -192,5 +192,6 @@ impl Worker {
         stats.kv_blocks_total = blocks.iter().map(|b| b.total as u64).sum();
         stats.preemptions = self.engine.scheduler().preemptions();
         stats.prefill_tokens = self.engine.scheduler().prefilled();
+        stats.prefix_tokens = self.engine.scheduler().found();
     }
 }

@@ -162,7 +162,8 @@ fn hostile_text_is_spoken_without_error() {
     texts.push(b"Bytes \xff\xfe\xf0\x9f that are no text, and a broken end \xe2\x82".to_vec());
     let mut lines = Vec::new();
     for text in &texts {
-        lines.extend(text.iter().filter(|b| **b != b'\n'));
+        // The beginning is as hostile as the whole, and sooner spoken; the cut may be inside a character.
+        lines.extend(text.iter().filter(|b| **b != b'\n').take(150));
         lines.push(b'\n');
     }
     std::fs::write(folder.path().join("lines.txt"), lines).unwrap();

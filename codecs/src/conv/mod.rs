@@ -16,6 +16,7 @@ mod filter;
 mod matmul;
 mod plain;
 mod transposed;
+mod vector;
 
 pub use depthwise::DepthwiseConv1d;
 pub use feed_forward::FeedForward;

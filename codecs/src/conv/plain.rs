@@ -1,6 +1,6 @@
 //! Linear layer and plain convolution.
 
-use super::matmul::{Matrix, Walk};
+use super::matmul::{Matrix, Taps};
 use super::{ConvState, Filter};
 use crate::frames::Frames;
 
@@ -20,7 +20,7 @@ impl Linear {
     pub fn new(filter: &Filter) -> Self {
         let [out, inputs, taps] = filter.shape;
         assert_eq!(taps, 1, "a linear layer has one tap; this is a bug");
-        let matrix = Matrix::from_fn(inputs, out, |i, o| filter.values[o * inputs + i]);
+        let matrix = Matrix::from_fn(Taps::one(inputs), out, |i, o| filter.values[o * inputs + i]);
         Self { matrix, bias: filter.bias.clone(), inputs }
     }
 
@@ -46,15 +46,13 @@ impl Linear {
     /// # Panics
     /// When the two do not hold the same number of rows: a caller's bug.
     pub fn add_rows(&self, input: &[f32], out: &mut [f32]) {
-        let walk = Walk {
-            rows: input.len() / self.inputs,
-            row_stride: self.inputs,
-            taps: 1,
-            tap_stride: self.inputs,
-            width: self.inputs,
-        };
+        assert_eq!(
+            input.len() / self.inputs,
+            out.len() / self.outputs(),
+            "input and output of other lengths; this is a bug"
+        );
         add_bias(&self.bias, out);
-        self.matrix.add_product(input, walk, out);
+        self.matrix.add_product(input, self.inputs, out);
     }
 }
 
@@ -131,20 +129,21 @@ impl Conv1d {
     pub fn new(filter: &Filter, shape: ConvShape) -> Self {
         let [out, inputs, kernel] = filter.shape;
         assert_eq!(kernel, shape.kernel, "kernel of filter and shape differ; this is a bug");
-        let matrix = Matrix::from_fn(kernel * inputs, out, |row, o| {
-            let (tap, i) = (row / inputs, row % inputs);
+        Self::from_fn(filter.bias.clone(), inputs, out, shape, |tap, i, o| {
             filter.values[(o * inputs + i) * kernel + tap]
-        });
-        Self { matrix, bias: filter.bias.clone(), inputs, shape }
+        })
     }
 
-    /// From weights that are already a matrix `[kernel * in, out]`.
-    pub(super) fn from_matrix(
-        matrix: Matrix,
+    /// From the weight of each tap, input and output.
+    pub(super) fn from_fn(
         bias: Vec<f32>,
         inputs: usize,
+        outputs: usize,
         shape: ConvShape,
+        weight: impl Fn(usize, usize, usize) -> f32,
     ) -> Self {
+        let taps = Taps { taps: shape.kernel, width: inputs, tap_stride: shape.dilation * inputs };
+        let matrix = Matrix::from_fn(taps, outputs, |row, o| weight(row / inputs, row % inputs, o));
         Self { matrix, bias, inputs, shape }
     }
 
@@ -212,15 +211,14 @@ impl Conv1d {
 
     fn add_convolved(&self, padded: &Frames, out: &mut Frames) {
         assert_eq!(padded.channels(), self.inputs, "input of another width; this is a bug");
-        let walk = Walk {
-            rows: self.shape.steps_padded(padded.time()),
-            row_stride: self.shape.stride * self.inputs,
-            taps: self.shape.kernel,
-            tap_stride: self.shape.dilation * self.inputs,
-            width: self.inputs,
-        };
+        assert_eq!(
+            out.time(),
+            self.shape.steps_padded(padded.time()),
+            "output of another length; this is a bug"
+        );
         add_bias(&self.bias, out.data_mut());
-        self.matrix.add_product(padded.data(), walk, out.data_mut());
+        let row_stride = self.shape.stride * self.inputs;
+        self.matrix.add_product(padded.data(), row_stride, out.data_mut());
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::matmul::Matrix;
 use super::{Conv1d, ConvShape, ConvState, Filter};
 use crate::frames::Frames;
 
@@ -47,19 +46,14 @@ impl ConvTranspose1d {
         let stride = shape.stride;
         assert_eq!(kernel, shape.kernel, "kernel of filter and shape differ; this is a bug");
         let taps = kernel.div_ceil(stride);
-        let matrix = Matrix::from_fn(taps * inputs, stride * outputs, |row, column| {
-            let (tap, i) = (row / inputs, row % inputs);
+        let plain = ConvShape::causal(taps, 1, 1);
+        let bias = filter.bias.repeat(stride);
+        let conv = Conv1d::from_fn(bias, inputs, stride * outputs, plain, |tap, i, column| {
             let (phase, o) = (column / outputs, column % outputs);
             // The last tap is the newest input, whose spreading starts at this very row.
             let k = (taps - 1 - tap) * stride + phase;
             if k < kernel { filter.values[(i * outputs + o) * kernel + k] } else { 0.0 }
         });
-        let conv = Conv1d::from_matrix(
-            matrix,
-            filter.bias.repeat(stride),
-            inputs,
-            ConvShape::causal(taps, 1, 1),
-        );
         Self { conv, outputs, shape }
     }
 

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use super::Config;
 use super::convnext::ConvNextBlock;
 use super::dac::{ResidualUnits, load_conv, load_snake, tile_steps, tiles};
 use super::quantizer::{Codebook, CodebookShape};
-use super::{CodeError, Config};
+use crate::codes::CodeError;
 use crate::conv::{Conv1d, ConvShape, ConvTranspose1d, Filter, Linear, TransposedShape};
 use crate::frames::Frames;
 use crate::math::{Snake, tanh_all};
@@ -90,15 +91,15 @@ impl Decoder {
     pub fn latent(&self, rows: &[impl AsRef<[u16]>]) -> Result<Frames, CodeError> {
         let (Some((semantic, acoustic)), true) = (rows.split_first(), rows.len() <= self.rows())
         else {
-            return Err(CodeError::Rows { given: rows.len(), loaded: self.rows() });
+            return Err(CodeError::Rows { found: rows.len(), expected: self.rows() });
         };
         let semantic = semantic.as_ref();
         let mut sum = self.semantic.decode(semantic)?;
         for (i, (codes, codebook)) in acoustic.iter().zip(&self.acoustic).enumerate() {
             let (row, codes) = (i + 1, codes.as_ref());
             if codes.len() != semantic.len() {
-                let (frames, expected) = (codes.len(), semantic.len());
-                return Err(CodeError::Length { row, frames, expected });
+                let (found, expected) = (codes.len(), semantic.len());
+                return Err(CodeError::Length { row, found, expected });
             }
             sum.add(&codebook.lookup(codes, row)?);
         }

@@ -14,7 +14,7 @@ use crate::weights::{LoadError, Weights};
 
 /// Turns a waveform at 24 kHz and the semantic features of the same sound into rows of codes.
 ///
-/// Holds no state of any sound. At the release's sizes a call needs about 0.4 MB for each frame of sound while it runs.
+/// Holds no state of any sound. At the release's sizes a call needs about 0.2 MB for each frame of sound while it runs.
 pub struct Encoder {
     semantic: SemanticEncoder,
     semantic_decoder: SemanticDecoder,

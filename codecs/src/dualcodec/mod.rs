@@ -162,41 +162,6 @@ impl Config {
     }
 }
 
-/// Why codes cannot be decoded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CodeError {
-    /// No row, or more rows than were loaded.
-    #[error("{given} rows of codes, the decoder has {loaded}")]
-    Rows {
-        /// Rows given.
-        given: usize,
-        /// Rows loaded, the semantic one included.
-        loaded: usize,
-    },
-    /// The rows have different lengths.
-    #[error("row {row} holds {frames} codes, row 0 holds {expected}")]
-    Length {
-        /// The first row that differs.
-        row: usize,
-        /// Its length.
-        frames: usize,
-        /// The length of row 0.
-        expected: usize,
-    },
-    /// A code is not an entry of its codebook.
-    #[error("row {row}, frame {frame}: code {code}, the codebook has {entries} entries")]
-    OutOfRange {
-        /// Row of the code.
-        row: usize,
-        /// Frame of the code.
-        frame: usize,
-        /// The code.
-        code: u16,
-        /// Entries of the codebook.
-        entries: usize,
-    },
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

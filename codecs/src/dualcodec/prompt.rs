@@ -35,7 +35,7 @@ pub enum PromptError {
 /// Encodes voice prompts: resampling, w2v-BERT, DualCodec.
 ///
 /// Holds no state of any sound. At the release's sizes it is about 1.9 GB of weights, of which w2v-BERT is 1.65, and a
-/// call needs up to 0.4 GB more, whatever the length of the recording.
+/// call needs up to 0.2 GB more, whatever the length of the recording.
 pub struct PromptEncoder {
     semantic: W2vBert,
     statistics: Statistics,

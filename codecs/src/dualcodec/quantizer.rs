@@ -1,6 +1,6 @@
 //! Factorised codebooks: entries a few values wide, between two projections.
 
-use super::CodeError;
+use crate::codes::CodeError;
 use crate::conv::{Filter, Linear};
 use crate::frames::Frames;
 use crate::weights::{LoadError, Weights};
@@ -49,14 +49,10 @@ impl Codebook {
     pub(super) fn lookup(&self, codes: &[u16], row: usize) -> Result<Frames, CodeError> {
         let CodebookShape { entries, width, .. } = self.shape;
         let mut chosen = Vec::with_capacity(codes.len() * width);
-        for (frame, &code) in codes.iter().enumerate() {
+        for &code in codes {
             let start = usize::from(code) * width;
-            let entry = self.entries.get(start..start + width).ok_or(CodeError::OutOfRange {
-                row,
-                frame,
-                code,
-                entries,
-            })?;
+            let entry = self.entries.get(start..start + width);
+            let entry = entry.ok_or(CodeError::Code { row, code, entries })?;
             chosen.extend_from_slice(entry);
         }
         Ok(self.project.forward(&Frames::new(chosen, width)))

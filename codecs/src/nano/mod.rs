@@ -19,6 +19,7 @@ mod synthesis;
 
 use std::path::Path;
 
+use crate::codes::CodeError;
 use crate::weights::{LoadError, Weights};
 use crate::window::Window;
 use config::Config;
@@ -28,39 +29,6 @@ use synthesis::{Noise, Stretch, Synthesizer};
 
 /// Frames that [`Nano::decode`] renders at a time: its buffers stay small, however long the passage is.
 const DECODE_FRAMES: usize = 50;
-
-/// Why codes cannot be decoded. Nothing of the stream has changed then.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CodeError {
-    /// The codec has another number of rows.
-    #[error("{found} rows of codes, expected {expected}")]
-    Rows {
-        /// Rows given.
-        found: usize,
-        /// Rows of the codec.
-        expected: usize,
-    },
-    /// The rows do not hold what was asked for.
-    #[error("row {row} has {found} codes, expected {expected}")]
-    Length {
-        /// The row.
-        row: usize,
-        /// Its length.
-        found: usize,
-        /// The length expected.
-        expected: usize,
-    },
-    /// The codebook has no such entry.
-    #[error("code {code} in row {row}, the codebook has {entries} entries")]
-    Code {
-        /// The row.
-        row: usize,
-        /// The code.
-        code: u16,
-        /// Size of the row's codebook.
-        entries: usize,
-    },
-}
 
 /// The decoder. It holds weights and tables only; threads may share it.
 pub struct Nano {

@@ -1,7 +1,7 @@
 //! Codes to parameters: a small convolutional network, first at the code rate, then at the sub-frame rate.
 
-use super::CodeError;
 use super::config::Config;
+use crate::codes::CodeError;
 use crate::conv::{DepthwiseConv1d, FeedForward, Filter, Linear};
 use crate::frames::Frames;
 use crate::math::{Activation, Norm};

@@ -4,7 +4,8 @@
 //! The first waveform of a window is thrown away: neighbouring windows differ where one of them lacked context, and
 //! only the causal decoder, whose state is never turned back, can join their latents without a seam.
 
-use crate::dualcodec::{CodeError, Config, Decoder};
+use crate::codes::CodeError;
+use crate::dualcodec::{Config, Decoder};
 use crate::frames::Frames;
 use crate::vibevoice::{DecoderState, Tokenizer};
 use crate::window::Window;

@@ -11,16 +11,16 @@
 //! codes S..N -> family -> samples of frames A..T        24 kHz, not clipped
 //! ```
 
-mod codes;
+mod buffer;
 mod dual;
 
-pub use codes::CodesError;
 pub use dual::Dual;
 
+use crate::codes::{self, CodeError};
 use crate::nano::{Nano, NanoStream};
 use crate::vibevoice::DecoderState;
 use crate::window::{End, Plan, STEP_FRAMES, Settings, SettingsError, Window, offline_windows};
-use codes::Codes;
+use buffer::CodeBuffer;
 
 /// Silent frames that close a passage when the voice has a silence code, so that its last sound is not cut.
 const TAIL_FRAMES: usize = 3;
@@ -49,7 +49,7 @@ impl Codec {
     ///
     /// # Errors
     /// A silence code that is not in the codebooks.
-    pub fn new(family: Family, silence: Option<Vec<u16>>) -> Result<Self, CodesError> {
+    pub fn new(family: Family, silence: Option<Vec<u16>>) -> Result<Self, CodeError> {
         let tail_frames = if silence.is_some() { TAIL_FRAMES } else { 0 };
         let settings = Settings { tail_frames, ..family.settings() };
         if let Some(silence) = &silence {
@@ -89,7 +89,7 @@ impl Codec {
     pub fn stream(&self, first_frames: usize, seed: u64) -> Result<Stream, SettingsError> {
         Ok(Stream {
             plan: self.plan(first_frames)?,
-            codes: Codes::new(self.rows()),
+            codes: CodeBuffer::new(self.rows()),
             state: self.family.state(seed),
             decoded: 0,
         })
@@ -109,7 +109,7 @@ impl Codec {
         stream: &mut Stream,
         new: &[&[u16]],
         end: End,
-    ) -> Result<Vec<f32>, CodesError> {
+    ) -> Result<Vec<f32>, CodeError> {
         let frames = codes::check(new, self.family.codebooks())?;
         stream.codes.extend(new);
         let mut sound = Vec::new();
@@ -120,7 +120,7 @@ impl Codec {
             stream.decoded += window.decode.len() as u64;
         }
         if end == End::Passage {
-            stream.codes = Codes::new(self.rows());
+            stream.codes = CodeBuffer::new(self.rows());
             let frames = windows.last().map_or(0, |last| last.emit.end);
             self.family.close_passage(&mut stream.state, frames);
         } else {
@@ -134,7 +134,7 @@ impl Codec {
     ///
     /// # Errors
     /// Codes that cannot be decoded.
-    pub fn offline(&self, rows: &[&[u16]], seed: u64) -> Result<Vec<f32>, CodesError> {
+    pub fn offline(&self, rows: &[&[u16]], seed: u64) -> Result<Vec<f32>, CodeError> {
         let (content, context) = OFFLINE_FRAMES;
         self.offline_in_windows(rows, seed, content, context)
     }
@@ -152,10 +152,10 @@ impl Codec {
         seed: u64,
         content_frames: usize,
         context_frames: usize,
-    ) -> Result<Vec<f32>, CodesError> {
+    ) -> Result<Vec<f32>, CodeError> {
         let known = codes::check(rows, self.family.codebooks())?;
         let frames = if known == 0 { 0 } else { known + self.settings.tail_frames };
-        let mut codes = Codes::new(self.rows());
+        let mut codes = CodeBuffer::new(self.rows());
         codes.extend(rows);
         let mut state = self.family.state(seed);
         let mut sound = Vec::new();
@@ -171,7 +171,7 @@ impl Codec {
 #[derive(Debug, Clone)]
 pub struct Stream {
     plan: Plan,
-    codes: Codes,
+    codes: CodeBuffer,
     state: State,
     decoded: u64,
 }

@@ -23,7 +23,7 @@ const ACOUSTIC: u32 = 32;
 const STAGES: usize = 4;
 /// Blocks of each stage in the roomy engines: more than any test needs at once.
 const ROOMY: usize = 1200;
-const BUDGET: Budget = Budget { prefill_tokens: 256, sequences: 64 };
+const BUDGET: Budget = Budget { prefill_tokens: 256, sequences: 64, share_prefixes: true };
 
 /// Stores the id and position of every token where keys and values would lie, and makes logits of a hash of all that a
 /// sequence sees there.
@@ -251,7 +251,7 @@ fn preemption_and_small_prefill_budgets_change_nothing() {
     let expected: Vec<Spoken> = (0..6).map(|i| alone(guided(i), &TALE)).collect();
     for prefill_tokens in [3, 16, 64] {
         // Room for about two of the six contexts, so they displace one another all the time; some are displaced by hand.
-        let mut engine = engine(36, Budget { prefill_tokens, sequences: 5 });
+        let mut engine = engine(36, Budget { prefill_tokens, sequences: 5, ..BUDGET });
         for i in 0..6 {
             engine.open(ContextId(i), guided(i), source(&TALE));
         }
@@ -274,7 +274,7 @@ fn preemption_and_small_prefill_budgets_change_nothing() {
 fn chunks_refined_one_by_one_or_together_have_the_same_codes() {
     let whole = || Settings { segments: Segments::Chunk, ..settings(3) };
     let together = alone(whole(), &TALE);
-    let mut engine = engine(ROOMY, Budget { prefill_tokens: 16, sequences: 1 });
+    let mut engine = engine(ROOMY, Budget { prefill_tokens: 16, sequences: 1, ..BUDGET });
     engine.open(ContextId(0), whole(), source(&TALE));
     assert_eq!(undisturbed(&mut engine)[&ContextId(0)], together);
 }
@@ -327,6 +327,40 @@ fn prompt_rows_above_a_stage_do_not_touch_it() {
         assert_eq!(other.rows[..row], plain.rows[..row]);
         assert_ne!(other.rows[row], plain.rows[row]);
     }
+}
+
+/// The largest share of prefill tokens that is computed from the second chunk on, with a prompt of 60 s and chunks of about
+/// 80 characters and 5 s, one prefill a stage and chunk, all stages together. Of 3,125 tokens a chunk about 925 are its own.
+const COMPUTED_SHARE: f64 = 0.35;
+
+#[test]
+fn a_shared_voice_prompt_changes_no_code_and_spares_most_of_the_prefill() {
+    let text = "It takes five seconds to say a text of this length, more or less, at that pace.";
+    let texts = vec![text; 8];
+    let script: Vec<usize> = (0..8 * 64)
+        .map(|i| if i % 64 == 63 { SEMANTIC as usize + 1 } else { (i * i + 3 * i / 64) % 61 })
+        .collect();
+    let prompted = || {
+        let rows = (1..=STAGES).map(|row| (0..750).map(|t| (t * row % 31) as u16).collect());
+        let prompt = Prompt { rows: rows.collect(), frames: vec![750, 300, 150, 100] };
+        // No early segment: each stage reads a chunk once.
+        let window = window::Settings { first_frames: 1000, ..window::Settings::default() };
+        let segments = Segments::Chunk;
+        Settings { prompt: Arc::new(prompt), window, segments, ..settings(1) }
+    };
+    let speak = |share_prefixes, chunks: &[&str]| {
+        let mut engine = engine_with(ROOMY, Budget { share_prefixes, ..BUDGET }, &script);
+        engine.open(ContextId(0), prompted(), source(chunks));
+        let spoken = undisturbed(&mut engine).remove(&ContextId(0)).unwrap();
+        (spoken, engine.scheduler().prefilled())
+    };
+    let (unshared, all) = speak(false, &texts);
+    let (shared, computed) = speak(true, &texts);
+    assert_eq!(shared, unshared);
+    let (_, first) = speak(true, &texts[..1]);
+    let (_, all_first) = speak(false, &texts[..1]);
+    let share = (computed - first) as f64 / (all - all_first) as f64;
+    assert!(share <= COMPUTED_SHARE, "{share:.3} of the prefill was computed");
 }
 
 #[test]
@@ -534,5 +568,120 @@ mod guarded {
         let script: Vec<usize> = [vec![7; 6], vec![END]].concat().repeat(3);
         let spoken = scripted(strict(), &script, &["Well."]);
         assert_eq!(spoken.outcome, Some(Err(Failure::NoSpeech { chunk: 0, tries: 3 })));
+    }
+}
+
+mod live {
+    use super::*;
+    use crate::text::{LiveSettings, Passage};
+
+    const ID: ContextId = ContextId(0);
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn open(engine: &mut Engine) {
+        let passage = Passage::new(TextOptions::default(), LiveSettings::default());
+        engine.open(ID, settings(1), Source::Live(Box::new(passage)));
+    }
+
+    /// Runs until nothing happens before `until` any more; time jumps to the next thing that time alone brings. Returns what
+    /// was made: frames, passages closed, flushes answered, and whether it was the end.
+    fn run_to(engine: &mut Engine, from: Duration, until: Duration) -> Made {
+        let mut made = Made::default();
+        let mut now = from;
+        loop {
+            let step = engine.step(now, |_| false);
+            while let Some(job) = engine.next_job() {
+                made.frames += job.rows.first().map_or(0, Vec::len);
+                made.closed += usize::from(job.end == window::End::Passage);
+                made.flushed.extend(job.marks.iter().filter_map(|(_, event)| match event {
+                    Event::Flushed { samples } => Some(*samples),
+                    _ => None,
+                }));
+                made.samples = job.last.map_or(made.samples, |last| Some(last.unwrap().samples));
+            }
+            if step.tokens > 0 {
+                now += ms(1);
+                continue;
+            }
+            match step.wake_at {
+                Some(at) if at.max(now) <= until => now = at.max(now + ms(1)),
+                _ => return made,
+            }
+        }
+    }
+
+    #[derive(Debug, Default, PartialEq, Eq)]
+    struct Made {
+        frames: usize,
+        closed: usize,
+        flushed: Vec<u64>,
+        samples: Option<u64>,
+    }
+
+    const SENTENCE: &str = "This sentence is spoken while the next one is not written yet.";
+
+    #[test]
+    fn a_flush_lets_everything_go_and_is_answered() {
+        let mut engine = engine(ROOMY, BUDGET);
+        open(&mut engine);
+        engine.context(ID).unwrap().push(SENTENCE, ms(0));
+        engine.context(ID).unwrap().flush(ms(0));
+        let made = run_to(&mut engine, ms(0), ms(2000));
+        assert_eq!((made.closed, made.flushed.len(), made.samples), (1, 1, None));
+        assert_eq!(made.flushed[0], made.frames as u64 * 1920, "every frame of the sentence is out");
+        engine.context(ID).unwrap().push(SENTENCE, ms(8000));
+        engine.context(ID).unwrap().end(ms(8000));
+        let rest = run_to(&mut engine, ms(8000), ms(9000));
+        assert_eq!(rest.samples, Some((made.frames + rest.frames) as u64 * 1920));
+    }
+
+    #[test]
+    fn a_listener_that_runs_dry_gets_what_was_kept_back() {
+        let mut engine = engine(ROOMY, BUDGET);
+        open(&mut engine);
+        engine.context(ID).unwrap().push(SENTENCE, ms(0));
+        let spoken = run_to(&mut engine, ms(0), ms(60_000));
+        assert_eq!((spoken.closed, spoken.samples), (1, None), "{spoken:?}");
+        assert!(spoken.frames > 0);
+        // Four seconds of nothing change nothing.
+        let nothing = run_to(&mut engine, ms(60_000), ms(64_000));
+        assert_eq!(nothing, Made::default());
+        engine.context(ID).unwrap().end(ms(64_000));
+        let end = run_to(&mut engine, ms(64_000), ms(65_000));
+        assert_eq!(end.samples, Some(spoken.frames as u64 * 1920));
+    }
+
+    #[test]
+    fn text_with_nothing_to_say_is_done_without_a_sample() {
+        for text in ["", " \n ", "...", "**"] {
+            let mut engine = engine(ROOMY, BUDGET);
+            open(&mut engine);
+            engine.context(ID).unwrap().push(text, ms(0));
+            engine.context(ID).unwrap().end(ms(0));
+            let made = run_to(&mut engine, ms(0), ms(1000));
+            assert_eq!((made.frames, made.samples), (0, Some(0)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_split_of_a_text_that_is_all_there_changes_nothing() {
+        let text = format!("{SENTENCE} {SENTENCE} {SENTENCE}");
+        let codes = |pieces: Vec<&str>| {
+            let mut engine = engine(ROOMY, BUDGET);
+            open(&mut engine);
+            for piece in pieces {
+                engine.context(ID).unwrap().push(piece, ms(0));
+            }
+            engine.context(ID).unwrap().end(ms(0));
+            undisturbed(&mut engine)
+        };
+        let whole = codes(vec![&text]);
+        for size in [1, 3, 7] {
+            let pieces = text.as_bytes().chunks(size).map(|p| std::str::from_utf8(p).unwrap());
+            assert_eq!(codes(pieces.collect()), whole);
+        }
     }
 }

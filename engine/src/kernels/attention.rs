@@ -6,6 +6,7 @@
 use super::kv::KvView;
 use super::math::softmax_unscaled;
 use super::matrix::{MOST_ROWS, even_runs};
+use super::simd::{F32x16, Narrow};
 use super::tile::{LANES, Sums, Tile, multiply, product};
 
 /// New tokens of one sequence in one layer; their keys and values are stored already.
@@ -25,7 +26,12 @@ pub struct Queries<'a> {
 pub struct Scratch(Vec<[f32; LANES]>);
 
 /// Attention of the new tokens: `out` is `[tokens, heads, width]`.
-pub fn attend(kv: &KvView<'_>, new: &Queries<'_>, scratch: &mut Scratch, out: &mut [f32]) {
+pub fn attend<N: Narrow>(
+    kv: &KvView<'_, N>,
+    new: &Queries<'_>,
+    scratch: &mut Scratch,
+    out: &mut [f32],
+) {
     let heads = kv.heads();
     let tokens = out.len() / (heads.queries * heads.width);
     let group = heads.group();
@@ -46,8 +52,8 @@ pub fn attend(kv: &KvView<'_>, new: &Queries<'_>, scratch: &mut Scratch, out: &m
 }
 
 /// A run of rows of one key/value head: row `first + m` is query `/ group`, head `% group`.
-struct Rows<'a> {
-    kv: &'a KvView<'a>,
+struct Rows<'a, N> {
+    kv: &'a KvView<'a, N>,
     new: &'a Queries<'a>,
     kv_head: usize,
     first: usize,
@@ -55,7 +61,7 @@ struct Rows<'a> {
     out: &'a mut [f32],
 }
 
-impl Rows<'_> {
+impl<N: Narrow> Rows<'_, N> {
     fn run<const M: usize, const P: usize>(&mut self) {
         let group = self.kv.heads().group();
         let last_query = (self.first + M - 1) / group;
@@ -103,7 +109,8 @@ impl Rows<'_> {
         sums: Sums<M, P>,
     ) {
         for (m, sums) in sums.iter().enumerate() {
-            self.scratch[m * blocks + block..][..P].copy_from_slice(sums);
+            let scores = &mut self.scratch[m * blocks + block..][..P];
+            scores.copy_from_slice(&sums.map(F32x16::to_array));
         }
     }
 
@@ -139,9 +146,9 @@ impl Rows<'_> {
         let (layer, head, kv) = (self.new.layer, self.kv_head, self.kv);
         let weights: [&[[f32; LANES]]; M] =
             std::array::from_fn(|m| &self.scratch[m * blocks..][..blocks]);
-        let mut mixed: Sums<M, P> = [[[0.0; LANES]; P]; M];
+        let mut mixed: Sums<M, P> = [[F32x16::zero(); P]; M];
         for block in 0..blocks {
-            let values: &[Tile<f32>] = &kv.values(layer, head, block)[chunk..chunk + P];
+            let values: &[Tile<N>] = &kv.values(layer, head, block)[chunk..chunk + P];
             let tiles = std::array::from_fn(|p| &values[p]);
             multiply(&mut mixed, weights.map(|w| &w[block]), tiles);
         }
@@ -150,7 +157,8 @@ impl Rows<'_> {
             let (query, offset) = self.place(m);
             let start = query * token_width + offset + chunk * LANES;
             let out = &mut self.out[start..start + P * LANES];
-            for (o, v) in out.iter_mut().zip(mixed[m].as_flattened()) {
+            let mixed = mixed[m].map(F32x16::to_array);
+            for (o, v) in out.iter_mut().zip(mixed.as_flattened()) {
                 *o = v / sums[m];
             }
         }
@@ -192,7 +200,7 @@ mod tests {
 
     /// The last `new` of all tokens attend together.
     fn run(heads: Heads, q: &[f32], keys: &[f32], values: &[f32], new: usize) -> Vec<f32> {
-        let mut memory = KvMemory::new(heads, 2);
+        let mut memory = KvMemory::<f32>::new(heads, 2);
         memory.reserve(8);
         let table = [5, 1, 7, 2];
         let mut written = memory.take(&table, 0, CONTEXT).unwrap();

@@ -1,5 +1,6 @@
 //! Paged key/value memory: blocks of 16 tokens, each with all layers, read by many and written by one.
 //!
+//! The numbers are `f32`, or `f16` where half the memory counts for more than the last digits.
 //! Knows no sequence: a forward takes the blocks it writes out of the memory, so that the blocks that stay can be read
 //! by every thread at the same time, and puts them back.
 //!
@@ -10,6 +11,7 @@
 //! ```
 //! Keys are stored with the tokens side by side: 16 scores then come out of one tile like 16 outputs of a matrix.
 
+use super::simd::Narrow;
 use super::tile::{LANES, Tile};
 use crate::batch::BLOCK_TOKENS;
 
@@ -43,14 +45,13 @@ impl Heads {
 }
 
 /// Keys and values of up to 16 tokens in all layers; empty while a forward holds it.
-#[derive(Default)]
-pub struct Block(Box<[Tile<f32>]>);
+struct Block<N>(Box<[Tile<N>]>);
 
 /// All blocks of one stage.
-pub struct KvMemory {
+pub struct KvMemory<N> {
     heads: Heads,
     layers: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<Block<N>>,
 }
 
 /// Why a block table cannot be used.
@@ -80,7 +81,7 @@ pub enum TableError {
     },
 }
 
-impl KvMemory {
+impl<N: Narrow> KvMemory<N> {
     /// Memory without blocks.
     pub fn new(heads: Heads, layers: usize) -> Self {
         Self { heads, layers, blocks: Vec::new() }
@@ -89,7 +90,7 @@ impl KvMemory {
     /// Makes it `blocks` blocks large, all empty of tokens.
     pub fn reserve(&mut self, blocks: usize) {
         let tiles = self.heads.tiles_per_layer() * self.layers;
-        let block = || Block(vec![[[0.0; LANES]; LANES]; tiles].into_boxed_slice());
+        let block = || Block(vec![[[N::ZERO; LANES]; LANES]; tiles].into_boxed_slice());
         self.blocks.resize_with(blocks, block);
     }
 
@@ -102,7 +103,7 @@ impl KvMemory {
         table: &[u32],
         computed: usize,
         added: usize,
-    ) -> Result<Written, TableError> {
+    ) -> Result<Written<N>, TableError> {
         let needed = computed + added;
         let covered = table.len() * BLOCK_TOKENS;
         if needed > covered {
@@ -114,7 +115,7 @@ impl KvMemory {
             let taken = match self.blocks.get_mut(block as usize) {
                 None => Err(TableError::Beyond { block, blocks: self.blocks.len() }),
                 Some(b) if b.0.is_empty() => Err(TableError::Taken { block }),
-                Some(b) => Ok(std::mem::take(b)),
+                Some(b) => Ok(std::mem::replace(b, Block(Box::default()))),
             };
             match taken {
                 Ok(taken) => written.blocks.push(taken),
@@ -131,7 +132,7 @@ impl KvMemory {
     ///
     /// # Errors
     /// See [`TableError`].
-    pub fn check_readable(&self, table: &[u32], written: &Written) -> Result<(), TableError> {
+    pub fn check_readable(&self, table: &[u32], written: &Written<N>) -> Result<(), TableError> {
         for &block in &table[..written.first] {
             match self.blocks.get(block as usize) {
                 None => return Err(TableError::Beyond { block, blocks: self.blocks.len() }),
@@ -143,14 +144,14 @@ impl KvMemory {
     }
 
     /// Returns what [`KvMemory::take`] gave for this table.
-    pub fn put_back(&mut self, table: &[u32], written: Written) {
+    pub fn put_back(&mut self, table: &[u32], written: Written<N>) {
         for (&place, block) in table[written.first..].iter().zip(written.blocks) {
             self.blocks[place as usize] = block;
         }
     }
 
     /// What attention of one sequence sees.
-    pub fn view<'a>(&'a self, table: &'a [u32], written: &'a Written) -> KvView<'a> {
+    pub fn view<'a>(&'a self, table: &'a [u32], written: &'a Written<N>) -> KvView<'a, N> {
         KvView { memory: self, table, written }
     }
 
@@ -161,13 +162,13 @@ impl KvMemory {
 }
 
 /// Blocks of one sequence that a forward writes.
-pub struct Written {
+pub struct Written<N> {
     /// Index in the block table of the first of them.
     first: usize,
-    blocks: Vec<Block>,
+    blocks: Vec<Block<N>>,
 }
 
-impl Written {
+impl<N: Narrow> Written<N> {
     /// Stores keys and values, `[kv heads, width]` each, of the token with this index in the sequence.
     pub fn store(
         &mut self,
@@ -184,7 +185,7 @@ impl Written {
         if slot == 0 {
             // The block may hold another sequence's numbers. Attention multiplies values of slots that are not filled
             // yet by weights of exactly 0, which is 0 only for numbers that are finite.
-            tiles.fill([[0.0; LANES]; LANES]);
+            tiles.fill([[N::ZERO; LANES]; LANES]);
         }
         let chunks = heads.chunks();
         let (keys, _) = keys.as_chunks::<LANES>();
@@ -193,25 +194,25 @@ impl Written {
             let (key_tiles, value_tiles) =
                 tiles[head * 2 * chunks..][..2 * chunks].split_at_mut(chunks);
             for (tile, dims) in key_tiles.iter_mut().zip(&keys[head * chunks..]) {
-                for (row, v) in tile.iter_mut().zip(dims) {
-                    row[slot] = *v;
+                for (row, v) in tile.iter_mut().zip(N::narrow(dims)) {
+                    row[slot] = v;
                 }
             }
             for (tile, dims) in value_tiles.iter_mut().zip(&values[head * chunks..]) {
-                tile[slot] = *dims;
+                tile[slot] = N::narrow(dims);
             }
         }
     }
 }
 
 /// One sequence's keys and values.
-pub struct KvView<'a> {
-    memory: &'a KvMemory,
+pub struct KvView<'a, N> {
+    memory: &'a KvMemory<N>,
     table: &'a [u32],
-    written: &'a Written,
+    written: &'a Written<N>,
 }
 
-impl KvView<'_> {
+impl<N: Narrow> KvView<'_, N> {
     /// Sizes of the heads.
     pub fn heads(&self) -> Heads {
         self.memory.heads
@@ -219,18 +220,18 @@ impl KvView<'_> {
 
     /// Key tiles of one head in block `index` of the table: one for each chunk of dimensions.
     #[inline(always)]
-    pub fn keys(&self, layer: usize, head: usize, index: usize) -> &[Tile<f32>] {
+    pub fn keys(&self, layer: usize, head: usize, index: usize) -> &[Tile<N>] {
         &self.head_tiles(layer, head, index)[..self.heads().chunks()]
     }
 
     /// Value tiles, as [`KvView::keys`].
     #[inline(always)]
-    pub fn values(&self, layer: usize, head: usize, index: usize) -> &[Tile<f32>] {
+    pub fn values(&self, layer: usize, head: usize, index: usize) -> &[Tile<N>] {
         &self.head_tiles(layer, head, index)[self.heads().chunks()..]
     }
 
     #[inline(always)]
-    fn head_tiles(&self, layer: usize, head: usize, index: usize) -> &[Tile<f32>] {
+    fn head_tiles(&self, layer: usize, head: usize, index: usize) -> &[Tile<N>] {
         let block = match index.checked_sub(self.written.first) {
             Some(own) => &self.written.blocks[own].0,
             None => &self.memory.blocks[self.table[index] as usize].0,
@@ -244,7 +245,7 @@ impl KvView<'_> {
 mod tests {
     use super::*;
 
-    fn memory() -> KvMemory {
+    fn memory() -> KvMemory<f32> {
         let mut memory = KvMemory::new(Heads { queries: 2, kv: 1, width: 16 }, 2);
         memory.reserve(3);
         memory

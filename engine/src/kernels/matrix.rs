@@ -7,7 +7,8 @@
 //! Products are taken in `f32`; narrow numbers are widened in registers. Outputs that do not fill the last panel are
 //! padded with zeros, which are never written out.
 
-use super::tile::{Bf16, LANES, Stored, Sums, Tile, product};
+use super::simd::{Bf16, F32x16, Narrow, Stored};
+use super::tile::{LANES, Sums, Tile, product};
 
 /// How the numbers of a matrix are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,7 +60,7 @@ impl Matrix {
         let numbers = match precision {
             Precision::F32 => Numbers::F32(tiles),
             Precision::Bf16 => {
-                Numbers::Bf16(tiles.iter().map(|t| t.map(|r| r.map(Bf16::nearest))).collect())
+                Numbers::Bf16(tiles.iter().map(|t| t.map(|row| Bf16::narrow(&row))).collect())
             }
             Precision::Int8 => quantize(&tiles, inputs / LANES),
         };
@@ -69,6 +70,11 @@ impl Matrix {
     /// Length of an output row.
     pub fn outputs(&self) -> usize {
         self.outputs
+    }
+
+    /// Length of an input row.
+    pub fn inputs(&self) -> usize {
+        self.inputs
     }
 
     /// `y = x W^T` or `y += x W^T` for every row: `x` is `[rows, inputs]`, `y` is `[rows, outputs]`.
@@ -198,7 +204,7 @@ impl Call<'_> {
         };
         for (m, sums) in sums.iter().enumerate() {
             for (p, sums) in sums.iter().enumerate() {
-                self.put(first + m, panel + p, sums);
+                self.put(first + m, panel + p, &sums.to_array());
             }
         }
     }
@@ -238,17 +244,15 @@ fn scaled_product<W: Stored, const M: usize, const P: usize>(
     panels: [&[Tile<W>]; P],
     scales: [&[[f32; LANES]]; P],
 ) -> Sums<M, P> {
-    let mut total = [[[0.0; LANES]; P]; M];
+    let mut total = [[F32x16::zero(); P]; M];
     let blocks = panels[0].len();
     for group in 0..blocks.div_ceil(GROUP_TILES) {
         let range = group * GROUP_TILES..blocks.min((group + 1) * GROUP_TILES);
         let sums = product(rows.map(|r| &r[range.clone()]), panels.map(|p| &p[range.clone()]));
-        let scales = scales.map(|s| &s[group]);
+        let scales = scales.map(|s| f32::widen(&s[group]));
         for m in 0..M {
             for p in 0..P {
-                for n in 0..LANES {
-                    total[m][p][n] = sums[m][p][n].mul_add(scales[p][n], total[m][p][n]);
-                }
+                total[m][p] = sums[m][p].mul_add(scales[p], total[m][p]);
             }
         }
     }

@@ -10,6 +10,8 @@
 //!             k15: [ n0 .. n15 ]
 //! ```
 
+use super::simd::{F32x16, Stored};
+
 /// Columns of a panel, and rows of a tile.
 pub const LANES: usize = 16;
 
@@ -17,46 +19,7 @@ pub const LANES: usize = 16;
 pub type Tile<W> = [[W; LANES]; LANES];
 
 /// Sums of `M` rows over `P` panels.
-pub(crate) type Sums<const M: usize, const P: usize> = [[[f32; LANES]; P]; M];
-
-/// A stored number that is widened to `f32` as it is read.
-pub trait Stored: Copy + Send + Sync {
-    /// Its value; for integers without the scale.
-    fn widen(self) -> f32;
-}
-
-impl Stored for f32 {
-    #[inline(always)]
-    fn widen(self) -> f32 {
-        self
-    }
-}
-
-/// Upper half of the bits of an `f32`.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Bf16(u16);
-
-impl Bf16 {
-    /// Nearest value, ties to even.
-    pub fn nearest(value: f32) -> Self {
-        Self(half::bf16::from_f32(value).to_bits())
-    }
-}
-
-impl Stored for Bf16 {
-    // `half` looks for NaN first, which keeps the compiler from using vectors; weights are finite.
-    #[inline(always)]
-    fn widen(self) -> f32 {
-        f32::from_bits(u32::from(self.0) << 16)
-    }
-}
-
-impl Stored for i8 {
-    #[inline(always)]
-    fn widen(self) -> f32 {
-        f32::from(self)
-    }
-}
+pub(crate) type Sums<const M: usize, const P: usize> = [[F32x16; P]; M];
 
 /// Adds 16 terms to each sum.
 #[inline(always)]
@@ -67,12 +30,9 @@ pub(crate) fn multiply<W: Stored, const M: usize, const P: usize>(
 ) {
     for k in 0..LANES {
         for p in 0..P {
-            let weights = tiles[p][k].map(W::widen);
+            let weights = W::widen(&tiles[p][k]);
             for m in 0..M {
-                let input = inputs[m][k];
-                for n in 0..LANES {
-                    sums[m][p][n] = input.mul_add(weights[n], sums[m][p][n]);
-                }
+                sums[m][p] = F32x16::splat(inputs[m][k]).mul_add(weights, sums[m][p]);
             }
         }
     }
@@ -84,7 +44,7 @@ pub(crate) fn product<W: Stored, const M: usize, const P: usize>(
     rows: [&[[f32; LANES]]; M],
     panels: [&[Tile<W>]; P],
 ) -> Sums<M, P> {
-    let mut sums = [[[0.0; LANES]; P]; M];
+    let mut sums = [[F32x16::zero(); P]; M];
     for at in 0..panels[0].len() {
         multiply(&mut sums, rows.map(|r| &r[at]), panels.map(|p| &p[at]));
     }

@@ -96,6 +96,9 @@ pub(super) fn choose(view: &View<'_>, live: &LiveSettings) -> Option<usize> {
     if view.closed && len <= live.chunk_chars {
         return Some(len);
     }
+    if !view.closed && !view.pressing && len <= live.lookahead_chars {
+        return None;
+    }
     let places = places(view, live);
     // What is left behind must have something to say: a mark alone is no chunk.
     let speaks_on = |at: usize| !view.closed || is_speakable(&view.text[at..]);

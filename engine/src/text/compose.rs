@@ -31,15 +31,14 @@ impl Composer {
 
     /// Lets the held segment go.
     pub(super) fn release(&mut self, out: &mut Vec<Spoken>) {
-        if let [first, .., last] = self.segment[..] {
-            let composed = self.segment.iter().map(|s| s.ch).nfc();
-            out.extend(composed.map(|ch| Spoken { ch, from: first.from, to: last.to }));
-        } else {
-            out.extend(
-                self.segment
-                    .iter()
-                    .flat_map(|&s| std::iter::once(s.ch).nfc().map(move |ch| Spoken { ch, ..s })),
-            );
+        match self.segment[..] {
+            [] => return,
+            [only] if only.ch.is_ascii() => out.push(only),
+            [first, ..] => {
+                let to = self.segment.last().map_or(first.to, |s| s.to);
+                let composed = self.segment.iter().map(|s| s.ch).nfc();
+                out.extend(composed.map(|ch| Spoken { ch, from: first.from, to }));
+            }
         }
         self.segment.clear();
     }

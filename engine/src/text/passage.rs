@@ -116,7 +116,6 @@ impl Passage {
         self.pass_time(now);
         let mut text = String::new();
         self.bytes.push(delta, &mut text);
-        self.clock.last_push = Some(self.clock.now);
         self.feed(&text);
     }
 

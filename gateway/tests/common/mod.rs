@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The command, in a folder, without settings in its environment.
-pub fn dovecote(folder: &Path) -> Command {
+pub(crate) fn dovecote(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dovecote"));
     command.current_dir(folder).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
@@ -17,16 +17,16 @@ pub fn dovecote(folder: &Path) -> Command {
 }
 
 /// Runs to the end.
-pub fn run(command: &mut Command) -> Output {
+pub(crate) fn run(command: &mut Command) -> Output {
     command.output().unwrap()
 }
 
 /// What was said on standard error.
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A path in the repository.
-pub fn repository(path: &str) -> PathBuf {
+pub(crate) fn repository(path: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(path).canonicalize().unwrap()
 }

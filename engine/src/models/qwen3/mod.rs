@@ -17,12 +17,18 @@ use super::config::StageConfig;
 use crate::batch::{Batch, BatchRow};
 use crate::kernels::kv::{Heads, KvMemory, TableError, Written};
 use crate::kernels::matrix::Precision;
+use crate::kernels::simd::{F16, Narrow};
 use crate::runner::{ForwardError, StageModel};
+
+/// Multiplications that are worth waking a thread for: about a quarter of a millisecond's work, several times what a
+/// parked thread takes to start.
+const LEAST_PART: usize = 10_000_000;
 
 /// How a stage is loaded.
 #[derive(Clone)]
 pub struct Options<'a> {
-    /// How the matrices are stored. Norms, biases and the embedding stay `f32`.
+    /// How the matrices are stored. Norms, biases and the embedding stay `f32`; keys and values are `f16` unless this
+    /// is [`Precision::F32`].
     pub precision: Precision,
     /// Ids that can ever be read; the embedding rows of all others are not loaded. `None` keeps all.
     pub kept_ids: Option<&'a [u32]>,
@@ -34,9 +40,29 @@ pub struct Options<'a> {
 pub struct Qwen3 {
     stage: usize,
     network: Network,
-    kv: KvMemory,
+    kv: Kv,
+    threads: Threads,
+}
+
+/// Keys and values are as exact as the weights ask for.
+enum Kv {
+    F32(KvMemory<f32>),
+    F16(KvMemory<F16>),
+}
+
+/// Who works on a batch.
+struct Threads {
     pool: Option<Arc<ThreadPool>>,
+    /// One for each thread.
     workspaces: Vec<Workspace>,
+    /// Tokens that are worth waking a thread for.
+    least_tokens: usize,
+}
+
+/// Which row of a batch cannot be run, and why.
+struct RowFault {
+    row: usize,
+    reason: String,
 }
 
 impl Qwen3 {
@@ -52,105 +78,100 @@ impl Qwen3 {
     ) -> Result<Self, LoadError> {
         let network = Network::load(weights, config, options, loaded)?;
         let heads = Heads { queries: config.heads, kv: config.kv_heads, width: config.head_dim };
-        let threads = options.pool.as_ref().map_or(1, |p| p.current_num_threads().max(1));
-        Ok(Self {
-            stage: config.stage,
-            network,
-            kv: KvMemory::new(heads, config.layers),
-            pool: options.pool.clone(),
-            workspaces: (0..threads).map(|_| Workspace::default()).collect(),
-        })
-    }
-
-    fn fault(&self, row: usize, reason: impl Into<String>) -> ForwardError {
-        ForwardError::Batch { stage: self.stage, row, reason: reason.into() }
-    }
-
-    fn check(&self, batch: &Batch) -> Result<(), ForwardError> {
-        let mut next = 0;
-        for (index, row) in batch.rows.iter().enumerate() {
-            if row.tokens.start != next || row.tokens.is_empty() {
-                return Err(self.fault(index, "its tokens do not follow those of the row before"));
-            }
-            next = row.tokens.end;
-            let Some(ids) = batch.ids.get(row.tokens.clone()) else {
-                return Err(self.fault(index, "its tokens end beyond the batch"));
-            };
-            if let Some(id) = ids.iter().find(|id| self.network.embedding(**id).is_none()) {
-                return Err(self.fault(index, format!("id {id} has no embedding row")));
-            }
-        }
-        if next != batch.ids.len() || next != batch.positions.len() {
-            let last = batch.rows.len().saturating_sub(1);
-            return Err(self.fault(last, "ids, positions and rows differ in length"));
-        }
-        Ok(())
-    }
-
-    /// Takes out the blocks that each row writes; all are back in their places when it fails.
-    fn take_blocks(&mut self, rows: &[BatchRow]) -> Result<Vec<Written>, ForwardError> {
-        let mut written = Vec::with_capacity(rows.len());
-        let mut failed: Option<(usize, TableError)> = None;
-        for (index, row) in rows.iter().enumerate() {
-            match self.kv.take(&row.blocks, row.computed, row.tokens.len()) {
-                Ok(blocks) => written.push(blocks),
-                Err(error) => {
-                    failed = Some((index, error));
-                    break;
-                }
-            }
-        }
-        if failed.is_none() {
-            let unreadable = |(row, written): (&BatchRow, &Written)| {
-                self.kv.check_readable(&row.blocks, written).err()
-            };
-            let found = rows.iter().zip(&written).map(unreadable).enumerate();
-            failed = found.filter_map(|(i, e)| Some((i, e?))).next();
-        }
-        match failed {
-            None => Ok(written),
-            Some((index, error)) => {
-                self.put_back(rows, written);
-                Err(self.fault(index, error.to_string()))
-            }
-        }
-    }
-
-    fn put_back(&mut self, rows: &[BatchRow], written: Vec<Written>) {
-        for (row, written) in rows.iter().zip(written) {
-            self.kv.put_back(&row.blocks, written);
-        }
-    }
-
-    /// Leaves each part's logits in its workspace; tells how many parts there were.
-    fn run(&mut self, batch: &Batch, written: &mut [Written]) -> usize {
-        let ends = divide(&batch.rows, self.workspaces.len());
-        let (network, kv) = (&self.network, &self.kv);
-        let mut parts = Vec::with_capacity(ends.len());
-        let (mut rest, mut first) = (written, 0);
-        for (&end, workspace) in ends.iter().zip(&mut self.workspaces) {
-            let (own, others) = rest.split_at_mut(end - first);
-            let part = Part { batch, rows: &batch.rows[first..end], written: own, kv };
-            parts.push((part, workspace));
-            (rest, first) = (others, end);
-        }
-        let others = parts.split_off(1.min(parts.len()));
-        let own = parts.pop();
-        let run_own = || {
-            if let Some((part, workspace)) = own {
-                network.run(part, workspace);
-            }
+        let kv = match options.precision {
+            Precision::F32 => Kv::F32(KvMemory::new(heads, config.layers)),
+            Precision::Bf16 | Precision::Int8 => Kv::F16(KvMemory::new(heads, config.layers)),
         };
-        match &self.pool {
-            Some(pool) if !others.is_empty() => pool.in_place_scope(|scope| {
-                for (part, workspace) in others {
-                    scope.spawn(|_| network.run(part, workspace));
-                }
-                run_own();
-            }),
-            _ => run_own(),
+        let count = options.pool.as_ref().map_or(1, |p| p.current_num_threads().max(1));
+        let workspaces = (0..count).map(|_| Workspace::default()).collect();
+        let least_tokens = LEAST_PART.div_ceil(network.multiplications());
+        let threads = Threads { pool: options.pool.clone(), workspaces, least_tokens };
+        Ok(Self { stage: config.stage, network, kv, threads })
+    }
+}
+
+fn check(network: &Network, batch: &Batch) -> Result<(), RowFault> {
+    let mut next = 0;
+    for (index, row) in batch.rows.iter().enumerate() {
+        let fault = |reason: &str| RowFault { row: index, reason: reason.into() };
+        if row.tokens.start != next || row.tokens.is_empty() {
+            return Err(fault("its tokens do not follow those of the row before"));
         }
-        ends.len()
+        next = row.tokens.end;
+        let Some(ids) = batch.ids.get(row.tokens.clone()) else {
+            return Err(fault("its tokens end beyond the batch"));
+        };
+        if let Some(id) = ids.iter().find(|id| network.embedding(**id).is_none()) {
+            return Err(fault(&format!("id {id} has no embedding row")));
+        }
+    }
+    if next != batch.ids.len() || next != batch.positions.len() {
+        let row = batch.rows.len().saturating_sub(1);
+        return Err(RowFault { row, reason: "ids, positions and rows differ in length".into() });
+    }
+    Ok(())
+}
+
+/// Runs a batch; leaves each part's logits in its workspace, and tells how many parts there were.
+fn run<N: Narrow>(
+    network: &Network,
+    kv: &mut KvMemory<N>,
+    threads: &mut Threads,
+    batch: &Batch,
+) -> Result<usize, RowFault> {
+    let mut written = take_blocks(kv, &batch.rows)?;
+    let ends = divide(&batch.rows, threads.workspaces.len(), threads.least_tokens);
+    let mut parts = Vec::with_capacity(ends.len());
+    let (mut rest, mut first) = (&mut written[..], 0);
+    for (&end, workspace) in ends.iter().zip(&mut threads.workspaces) {
+        let (own, others) = rest.split_at_mut(end - first);
+        let part = Part { batch, rows: &batch.rows[first..end], written: own, kv: &*kv };
+        parts.push((part, workspace));
+        (rest, first) = (others, end);
+    }
+    let others = parts.split_off(1.min(parts.len()));
+    let run_own = || parts.into_iter().for_each(|(part, w)| network.run(part, w));
+    match &threads.pool {
+        Some(pool) if !others.is_empty() => pool.in_place_scope(|scope| {
+            for (part, workspace) in others {
+                scope.spawn(|_| network.run(part, workspace));
+            }
+            run_own();
+        }),
+        _ => run_own(),
+    }
+    put_back(kv, &batch.rows, written);
+    Ok(ends.len())
+}
+
+/// Takes out the blocks that each row writes; all are back in their places when it fails.
+fn take_blocks<N: Narrow>(
+    kv: &mut KvMemory<N>,
+    rows: &[BatchRow],
+) -> Result<Vec<Written<N>>, RowFault> {
+    let mut written = Vec::with_capacity(rows.len());
+    let fault = |row: usize, error: TableError| RowFault { row, reason: error.to_string() };
+    for (index, row) in rows.iter().enumerate() {
+        match kv.take(&row.blocks, row.computed, row.tokens.len()) {
+            Ok(blocks) => written.push(blocks),
+            Err(error) => {
+                put_back(kv, rows, written);
+                return Err(fault(index, error));
+            }
+        }
+    }
+    for (index, row) in rows.iter().enumerate() {
+        if let Err(error) = kv.check_readable(&row.blocks, &written[index]) {
+            put_back(kv, rows, written);
+            return Err(fault(index, error));
+        }
+    }
+    Ok(written)
+}
+
+fn put_back<N: Narrow>(kv: &mut KvMemory<N>, rows: &[BatchRow], written: Vec<Written<N>>) {
+    for (row, written) in rows.iter().zip(written) {
+        kv.put_back(&row.blocks, written);
     }
 }
 
@@ -164,16 +185,23 @@ impl StageModel for Qwen3 {
     }
 
     fn reserve(&mut self, blocks: usize) {
-        self.kv.reserve(blocks);
+        match &mut self.kv {
+            Kv::F32(kv) => kv.reserve(blocks),
+            Kv::F16(kv) => kv.reserve(blocks),
+        }
     }
 
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
-        self.check(batch)?;
-        let mut written = self.take_blocks(&batch.rows)?;
-        let parts = self.run(batch, &mut written);
-        self.put_back(&batch.rows, written);
+        let stage = self.stage;
+        let (network, threads) = (&self.network, &mut self.threads);
+        let parts = check(network, batch)
+            .and_then(|()| match &mut self.kv {
+                Kv::F32(kv) => run(network, kv, threads, batch),
+                Kv::F16(kv) => run(network, kv, threads, batch),
+            })
+            .map_err(|RowFault { row, reason }| ForwardError::Batch { stage, row, reason })?;
         let start = logits.len();
-        for workspace in &self.workspaces[..parts] {
+        for workspace in &self.threads.workspaces[..parts] {
             logits.extend_from_slice(workspace.logits());
         }
         let wanted = (0..batch.rows.len()).filter(|i| batch.rows[*i].logits);

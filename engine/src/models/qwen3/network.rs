@@ -8,6 +8,7 @@ use crate::kernels::attention::{Queries, Scratch, attend};
 use crate::kernels::kv::{Heads, Written};
 use crate::kernels::math::{add, mish_biased, rms_norm, rms_norm_in_place, rotate, silu_times};
 use crate::kernels::matrix::{Matrix, Precision, Store};
+use crate::kernels::simd::Narrow;
 use crate::kernels::tile::LANES;
 use crate::models::config::StageConfig;
 use crate::models::embedding::Embedding;
@@ -120,6 +121,13 @@ impl Network {
         })
     }
 
+    /// Multiplications of a token in the matrices of the layers.
+    pub(crate) fn multiplications(&self) -> usize {
+        let of = |m: &Matrix| m.outputs() * m.inputs();
+        let layer = |l: &Layer| of(&l.qkv) + of(&l.o) + of(&l.gate) + of(&l.up) + of(&l.down);
+        self.layers.iter().map(layer).sum()
+    }
+
     pub(crate) fn vocabulary(&self) -> usize {
         self.embedding.vocabulary()
     }
@@ -133,7 +141,7 @@ impl Network {
     }
 
     /// Takes a part of a batch through the network: stores its keys and values, and leaves its logits in `w`.
-    pub(crate) fn run(&self, mut part: Part<'_>, w: &mut Workspace) {
+    pub(crate) fn run<N: Narrow>(&self, mut part: Part<'_, N>, w: &mut Workspace) {
         w.logits.clear();
         for pass in passes(part.rows) {
             self.embed(&part, &pass, w);
@@ -145,7 +153,7 @@ impl Network {
         }
     }
 
-    fn embed(&self, part: &Part<'_>, pass: &[Piece], w: &mut Workspace) {
+    fn embed<N>(&self, part: &Part<'_, N>, pass: &[Piece], w: &mut Workspace) {
         w.x.clear();
         w.cos.clear();
         w.sin.clear();
@@ -161,11 +169,11 @@ impl Network {
         }
     }
 
-    fn attention(
+    fn attention<N: Narrow>(
         &self,
         index: usize,
         layer: &Layer,
-        part: &mut Part<'_>,
+        part: &mut Part<'_, N>,
         pass: &[Piece],
         w: &mut Workspace,
     ) {
@@ -190,11 +198,11 @@ impl Network {
         layer.o.apply(&w.attended, &mut w.x, Store::Add);
     }
 
-    fn rotate_and_store(
+    fn rotate_and_store<N: Narrow>(
         &self,
         index: usize,
         layer: &Layer,
-        written: &mut [Written],
+        written: &mut [Written<N>],
         heads: Heads,
         pass: &[Piece],
         w: &mut Workspace,

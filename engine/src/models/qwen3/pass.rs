@@ -18,12 +18,12 @@ use crate::kernels::kv::{KvMemory, Written};
 pub(crate) const PASS_TOKENS: usize = 128;
 
 /// One thread's share of a batch.
-pub(crate) struct Part<'a> {
+pub(crate) struct Part<'a, N> {
     pub(crate) batch: &'a Batch,
     pub(crate) rows: &'a [BatchRow],
     /// Blocks that the rows write, one for each row.
-    pub(crate) written: &'a mut [Written],
-    pub(crate) kv: &'a KvMemory,
+    pub(crate) written: &'a mut [Written<N>],
+    pub(crate) kv: &'a KvMemory<N>,
 }
 
 /// Tokens of one row in one pass.
@@ -66,9 +66,10 @@ pub(crate) fn passes(rows: &[BatchRow]) -> Vec<Vec<Piece>> {
     passes
 }
 
-/// Ends of at most `threads` runs of neighbouring rows with about the same number of tokens.
-pub(crate) fn divide(rows: &[BatchRow], threads: usize) -> Vec<usize> {
+/// Ends of at most `threads` runs of neighbouring rows with about the same number of tokens, `least` or more on average.
+pub(crate) fn divide(rows: &[BatchRow], threads: usize, least: usize) -> Vec<usize> {
     let total: usize = rows.iter().map(|r| r.tokens.len()).sum();
+    let threads = threads.min(total / least).max(1);
     let mut ends = Vec::with_capacity(threads);
     let mut tokens = 0;
     for (index, row) in rows.iter().enumerate() {
@@ -112,15 +113,17 @@ mod tests {
 
     #[test]
     fn parts_cover_all_rows_and_never_exceed_the_threads() {
-        assert_eq!(divide(&rows(&[1, 1, 1, 1]), 2), [2, 4]);
-        assert_eq!(divide(&rows(&[100, 1, 1]), 2), [1, 3]);
-        assert_eq!(divide(&rows(&[1, 1, 100]), 2), [3]);
-        assert_eq!(divide(&rows(&[7]), 4), [1]);
-        assert!(divide(&rows(&[]), 2).is_empty());
+        assert_eq!(divide(&rows(&[1, 1, 1, 1]), 2, 1), [2, 4]);
+        assert_eq!(divide(&rows(&[100, 1, 1]), 2, 1), [1, 3]);
+        assert_eq!(divide(&rows(&[1, 1, 100]), 2, 1), [3]);
+        assert_eq!(divide(&rows(&[7]), 4, 1), [1]);
+        assert!(divide(&rows(&[]), 2, 1).is_empty());
+        assert_eq!(divide(&rows(&[1; 7]), 3, 4), [7]);
+        assert_eq!(divide(&rows(&[1; 8]), 3, 4), [4, 8]);
         for threads in 1..6 {
             for count in 1..40 {
                 let lengths: Vec<usize> = (0..count).map(|i| 1 + i * 7 % 11).collect();
-                let ends = divide(&rows(&lengths), threads);
+                let ends = divide(&rows(&lengths), threads, 1);
                 assert!(ends.len() <= threads && ends.last() == Some(&count));
                 assert!(ends.is_sorted_by(|a, b| a < b));
             }

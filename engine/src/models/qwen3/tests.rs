@@ -141,7 +141,7 @@ fn fast_runner_matches_at_every_tap() {
             let mut model = tiny.fast(layers);
             model.forward(&tiny.batch(0..tiny.tokens), &mut Vec::new()).unwrap();
             // The whole case is one pass, so the residual stream of every token is still in the workspace.
-            let mut hidden = model.workspaces[0].residual().to_vec();
+            let mut hidden = model.threads.workspaces[0].residual().to_vec();
             if layers == 2 {
                 hidden = model.network.final_norm(&hidden);
             }

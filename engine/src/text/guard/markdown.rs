@@ -44,9 +44,9 @@ fn run(look: &Look<'_>, sign: char) -> Verdict {
     let both = |test: fn(char) -> bool| look.before.is_some_and(test) && after.is_some_and(test);
     let lone = n == 1 && blank_before && blank_after;
     let markup = match sign {
-        '`' if n >= 3 => return Verdict::Skip(n, Skip::fence(sign, n, look.skip_chars)),
+        '`' if n >= 3 => return Verdict::Skip(n, Skip::fence(sign, n, look.options.skip_chars)),
         '~' if n >= 3 && look.line.start => {
-            return Verdict::Skip(n, Skip::fence(sign, n, look.skip_chars));
+            return Verdict::Skip(n, Skip::fence(sign, n, look.options.skip_chars));
         }
         '`' => true,
         '~' => n == 2,
@@ -132,7 +132,7 @@ fn closed_bracket(look: &Look<'_>, close: usize) -> Verdict {
 fn closing_bracket(look: &Look<'_>) -> Verdict {
     match look.at(1) {
         Seen::Unknown => Verdict::Wait(&[]),
-        Seen::Char('(') => Verdict::Skip(2, Skip::target(look.skip_chars)),
+        Seen::Char('(') => Verdict::Skip(2, Skip::target(look.options.skip_chars)),
         _ => Verdict::Keep(1),
     }
 }

@@ -128,7 +128,7 @@ impl Guard {
             before: self.before,
             line: self.line,
             end,
-            skip_chars: self.options.skip_chars,
+            options: &self.options,
             #[cfg(test)]
             work: &self.work,
         };
@@ -208,7 +208,7 @@ struct Look<'a> {
     line: Line,
     /// Nothing more will come, or what is held must be judged now.
     end: bool,
-    skip_chars: usize,
+    options: &'a TextOptions,
     #[cfg(test)]
     work: &'a std::cell::Cell<usize>,
 }

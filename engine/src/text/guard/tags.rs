@@ -29,7 +29,7 @@ pub(super) fn angle(look: &Look<'_>) -> Verdict {
     if look.at(1) == Seen::Char('!') {
         match (look.at(2), look.at(3)) {
             (Seen::Char('-'), Seen::Char('-')) => {
-                return Verdict::Skip(4, Skip::comment(look.skip_chars));
+                return Verdict::Skip(4, Skip::comment(look.options.skip_chars));
             }
             (Seen::Unknown, _) | (Seen::Char('-'), Seen::Unknown) => return Verdict::Wait(&[]),
             _ => {}
@@ -72,7 +72,7 @@ fn unfinished(look: &Look<'_>, held: usize) -> Verdict {
     let certain = inner.starts_with(['/', '!', '?', '|'])
         || inner.contains('=')
         || CERTAIN.contains(&name.to_ascii_lowercase().as_str());
-    if certain { Verdict::Skip(held, Skip::tag(look.skip_chars)) } else { Verdict::Keep(1) }
+    if certain { Verdict::Skip(held, Skip::tag(look.options.hold_chars)) } else { Verdict::Keep(1) }
 }
 
 fn name_of(inner: &str) -> &str {

@@ -176,10 +176,30 @@ fn no_live_chunk_is_only_marks() {
 const CAP: usize = crate::text::CHUNK_CHARS;
 
 #[test]
+fn a_text_without_a_good_place_is_cut_all_the_same() {
+    for (unit, options, ends) in [
+        // Between numbers, where no live cut would be made by choice.
+        ("1000 ", TextOptions::default(), "0"),
+        // Between two families, never inside one.
+        ("👩\u{200d}👧\u{200d}👦", TextOptions { emoji: false, ..TextOptions::default() }, "👦"),
+        ("e\u{323}\u{306}\u{1ab0}", TextOptions::default(), "\u{1ab0}"),
+    ] {
+        let mut passage = Passage::new(options, LiveSettings::default());
+        passage.push("A", ms(0));
+        passage.push(&unit.repeat(240), ms(0));
+        let chunk = passage.cut(ms(0), Need::Relaxed).expect("cap and lookahead are there");
+        assert!(chunk.spans.len() <= CAP && chunk.text.ends_with(ends), "{chunk:?}");
+    }
+}
+
+#[test]
 fn held_markup_is_let_go_when_its_time_is_over() {
     let mut passage = given(&[(0, "One. <break "), (1_500, "time=\"1s\"/> Two. ")]);
     passage.end(ms(1_500));
     assert_eq!(cut_all(&mut passage, 1_500, Need::Relaxed), ["One. Two."]);
+    let mut passage = given(&[(0, "One. <break "), (1_500, &"so ".repeat(100))]);
+    passage.end(ms(1_500));
+    assert!(cut_all(&mut passage, 1_500, Need::Relaxed).concat().len() > 90);
     let mut passage = given(&[(0, "see [the docs and")]);
     assert_eq!(first_cut(&mut passage, 1_000).unwrap().1.text, "see [the docs and");
 }

@@ -38,8 +38,14 @@ pub(super) fn open(from: &Path) -> Result<Pipe<Box<dyn Read + Send>>, CommandErr
 
 /// Passes on all that comes through the pipe, on a thread of its own; the end of the text ends the context.
 ///
+/// The thread is never joined: when the sound's reader has gone, the process ends while it still waits for text.
+///
 /// # Errors
 /// A thread that cannot be started.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a read from a pipe can neither be awaited together with events nor be broken off"
+)]
 pub(super) fn feed<R: Read + Send + 'static>(
     engine: Arc<Handle>,
     id: ContextId,
@@ -51,8 +57,6 @@ pub(super) fn feed<R: Read + Send + 'static>(
         }
         let _ = insist(|| engine.end(id));
     };
-    // A read from a pipe can neither be awaited together with events nor be broken off. The thread is never joined: when the
-    // sound's reader has gone, the process ends while it still waits for text.
     std::thread::Builder::new().name("say-text".to_owned()).spawn(pump).map(drop)
 }
 

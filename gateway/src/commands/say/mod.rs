@@ -132,12 +132,14 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         }
         Source::Live(from) => {
             let mut pipe = live::open(&from)?;
+            // Shared with the thread that reads: whoever drops it last stops it.
+            let engine = Arc::new(engine);
             let (id, events) = engine.open(args.voicing.apply(Request::live()))?;
             let recorder = Recorder::create(&args.output, &target)?;
             let first = pipe.next().map_err(CommandError::io(&from))?;
             let watch = Stopwatch::start();
             engine.push(id, first.unwrap_or_default())?;
-            live::feed(Arc::new(engine), id, pipe).map_err(CommandError::io(&from))?;
+            live::feed(engine.clone(), id, pipe).map_err(CommandError::io(&from))?;
             record(&events, recorder, watch, &progress)
         }
         Source::Lines { lines, folder } => {
@@ -221,6 +223,7 @@ fn record(
                 recorder.finish()?;
                 return Err(failure.into());
             }
+            Event::Cancelled(_) => return Err(engine::Error::Stopped.into()),
             _ => {}
         }
     }
