@@ -1,5 +1,7 @@
 //! A real server on a real socket, with the bundled voice: text in, packets out and decoded, barge-in, drain.
 
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail its test")]
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
