@@ -85,7 +85,8 @@ fn greedy_speech_is_that_of_the_reference_implementation() {
     }
 }
 
-const TALE: &str = "The bakery opens at seven. Fresh bread is ready a little later, and the coffee is always hot.";
+const TALE: &str =
+    "The bakery opens at seven. Fresh bread is ready a little later, and the coffee is always hot.";
 
 fn told(seed: u64) -> Request {
     Request { seed, segments: engine::Segments::Frames, first_frames: 10, ..Request::whole(TALE) }

@@ -16,7 +16,8 @@ fn main() -> anyhow::Result<()> {
     let mut numbers = std::env::args().skip(1).map(|a| a.parse::<usize>());
     let crowd = numbers.next().transpose()?.unwrap_or(32);
     let threads = numbers.next().transpose()?.unwrap_or(2);
-    let bundle = Bundle::open(Path::new("voices/nano")).context("run this in the project's root")?;
+    let bundle =
+        Bundle::open(Path::new("voices/nano")).context("run this in the project's root")?;
     let options = Options { threads, ..Options::default() };
     let engine = Handle::start(&bundle, &options, &mut |_| {})?;
     speak(&engine, 1)?;

@@ -631,7 +631,11 @@ mod live {
         engine.context(ID).unwrap().flush(ms(0));
         let made = run_to(&mut engine, ms(0), ms(2000));
         assert_eq!((made.closed, made.flushed.len(), made.samples), (1, 1, None));
-        assert_eq!(made.flushed[0], made.frames as u64 * 1920, "every frame of the sentence is out");
+        assert_eq!(
+            made.flushed[0],
+            made.frames as u64 * 1920,
+            "every frame of the sentence is out"
+        );
         engine.context(ID).unwrap().push(SENTENCE, ms(8000));
         engine.context(ID).unwrap().end(ms(8000));
         let rest = run_to(&mut engine, ms(8000), ms(9000));
