@@ -103,7 +103,9 @@ pub async fn run(
             () = &mut shutdown => {}
         }
         // Upgrades and probes are answered meanwhile, with a no.
-        server.sessions.drain(server.config.drain).await;
+        let limit = server.config.drain;
+        // Sessions keep to the limit by themselves; the body of a request whose reader sleeps does not.
+        let _ = tokio::time::timeout(limit + LINGER, server.sessions.drain(limit)).await;
         let _ = stop.send(());
         tokio::time::sleep(LINGER).await;
     };

@@ -192,7 +192,6 @@ async fn words_become_packets_while_they_are_written() {
     }
     client.send(json!({"type": "end", "ctx": "t1"})).await;
     let (before, done) = client.until("context.done").await;
-
     let mut decoder = Decoder::new(48_000).unwrap();
     let (mut sound, mut packets, mut last_flags) = (Vec::new(), 0_u64, 0);
     let mut commits = Vec::new();

@@ -24,13 +24,9 @@ struct Server {
 fn start(command: &mut Command) -> Server {
     let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(process.stderr.take().unwrap());
-    loop {
-        let mut line = String::new();
-        assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended before it listened");
-        if let Some(address) = line.trim_end().strip_prefix("listening on http://") {
-            return Server { process, address: address.to_owned(), _stderr: stderr };
-        }
-    }
+    let listening = |line: String| Some(line.strip_prefix("listening on http://")?.to_owned());
+    let address = (&mut stderr).lines().find_map(|line| listening(line.unwrap()));
+    Server { process, address: address.expect("it says where it listens"), _stderr: stderr }
 }
 
 fn status(address: &str, path: &str) -> u16 {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::rig::{Rig, Seen};
 use crate::protocol::{Handle, Output};
 
-const SESSIONS: u64 = 3_000;
+const SESSIONS: u64 = 10_000;
 const ACTIONS: u64 = 80;
 const WORDS: [&str; 5] = ["Ja, ", "the train ", "grüßt. ", "😀 ", "x"];
 
