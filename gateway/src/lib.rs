@@ -1,4 +1,11 @@
 //! The gateway: commands and servers over the engine.
 
+mod audio;
 pub mod commands;
 pub mod config;
+mod driver;
+pub mod error;
+pub mod protocol;
+pub mod server;
+mod sessions;
+mod transport;

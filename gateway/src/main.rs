@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use gateway::commands::{self, CommandError, check, say, voices};
+use gateway::commands::{self, CommandError, check, say, serve, voices};
 use gateway::config::{Config, Flags, LogFormat};
 use tracing_subscriber::EnvFilter;
 
@@ -14,16 +14,18 @@ static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A self-hosted realtime voice gateway for LLM agents
 #[derive(Debug, Parser)]
-#[command(name = "dovecote", version, arg_required_else_help = true)]
+#[command(name = "dovecote", version)]
 struct Cli {
     #[command(flatten)]
     flags: Flags,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Serve agents over WebSocket and HTTP (what is done when no command is given)
+    Serve(serve::Args),
     /// Speak a text to a file or a pipe
     Say(Box<say::Args>),
     /// List the voices of a bundle
@@ -33,7 +35,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
+    if cli.command.is_none() {
+        // Parsed again, so that variables and defaults of the command hold.
+        cli = Cli::parse_from(std::env::args_os().chain(["serve".into()]));
+    }
     match run(&cli) {
         Ok(()) | Err(CommandError::ReaderGone) => ExitCode::SUCCESS,
         Err(error) => {
@@ -47,9 +53,11 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
     let config = Config::new(&cli.flags)?;
     init_log(&config);
     match &cli.command {
-        Command::Say(args) => say::run(args, &config),
-        Command::Voices(args) => voices::run(args, &config),
-        Command::Check(args) => check::run(args, &config),
+        None => Ok(()),
+        Some(Command::Serve(args)) => serve::run(args, &config),
+        Some(Command::Say(args)) => say::run(args, &config),
+        Some(Command::Voices(args)) => voices::run(args, &config),
+        Some(Command::Check(args)) => check::run(args, &config),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod check;
 mod progress;
 pub mod say;
+pub mod serve;
 mod speed;
 pub mod voices;
 

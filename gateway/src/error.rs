@@ -1,0 +1,115 @@
+//! The one table from what can go wrong to what the wire says: codes, whether they end the session, close codes.
+
+use serde::Serialize;
+
+/// An error code of the native protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "docs/protocol.md says what each means")]
+pub enum Code {
+    BadMessage,
+    UnknownVoice,
+    UnknownModel,
+    UnknownLanguage,
+    UnknownStyle,
+    UnsupportedAudio,
+    BadOption,
+    CtxExists,
+    CtxUnknown,
+    CtxEnded,
+    SeqGap,
+    TooManyContexts,
+    TextOverflow,
+    TextTooLong,
+    PlayedBeyondSent,
+    CtxIdle,
+    Overloaded,
+    ResumeUnknown,
+    SlowConsumer,
+    IdleTimeout,
+    StartTimeout,
+    MessageTooBig,
+    EngineFailed,
+    ShuttingDown,
+    Internal,
+}
+
+/// What an error ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// Nothing.
+    Note,
+    /// Its context.
+    Context,
+    /// Its session, with this WebSocket close code.
+    Session(u16),
+}
+
+impl Code {
+    /// What it ends. [`Code::BadMessage`] ends a session too, but only by its number.
+    pub fn severity(self) -> Severity {
+        match self {
+            Self::CtxIdle | Self::EngineFailed => Severity::Context,
+            Self::SlowConsumer | Self::IdleTimeout | Self::StartTimeout => Severity::Session(4408),
+            Self::MessageTooBig => Severity::Session(1009),
+            Self::ShuttingDown => Severity::Session(1012),
+            Self::Internal => Severity::Session(1011),
+            _ => Severity::Note,
+        }
+    }
+
+    /// Its name, for a close reason.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BadMessage => "bad_message",
+            Self::UnknownVoice => "unknown_voice",
+            Self::UnknownModel => "unknown_model",
+            Self::UnknownLanguage => "unknown_language",
+            Self::UnknownStyle => "unknown_style",
+            Self::UnsupportedAudio => "unsupported_audio",
+            Self::BadOption => "bad_option",
+            Self::CtxExists => "ctx_exists",
+            Self::CtxUnknown => "ctx_unknown",
+            Self::CtxEnded => "ctx_ended",
+            Self::SeqGap => "seq_gap",
+            Self::TooManyContexts => "too_many_contexts",
+            Self::TextOverflow => "text_overflow",
+            Self::TextTooLong => "text_too_long",
+            Self::PlayedBeyondSent => "played_beyond_sent",
+            Self::CtxIdle => "ctx_idle",
+            Self::Overloaded => "overloaded",
+            Self::ResumeUnknown => "resume_unknown",
+            Self::SlowConsumer => "slow_consumer",
+            Self::IdleTimeout => "idle_timeout",
+            Self::StartTimeout => "start_timeout",
+            Self::MessageTooBig => "message_too_big",
+            Self::EngineFailed => "engine_failed",
+            Self::ShuttingDown => "shutting_down",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// What the wire says when the engine refuses a context.
+pub fn refusal(error: &engine::Error) -> Code {
+    match error {
+        engine::Error::Option { field: "voice", .. } => Code::UnknownVoice,
+        engine::Error::Option { field: "language", .. } => Code::UnknownLanguage,
+        engine::Error::Option { field: "style", .. } => Code::UnknownStyle,
+        engine::Error::Option { .. } => Code::BadOption,
+        engine::Error::Busy { .. } => Code::Overloaded,
+        _ => Code::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_called_the_same_in_messages_and_in_close_reasons() {
+        for code in [Code::BadMessage, Code::CtxIdle, Code::ShuttingDown, Code::PlayedBeyondSent] {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.name());
+        }
+    }
+}

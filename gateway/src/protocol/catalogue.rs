@@ -1,0 +1,118 @@
+//! What can be asked for: models and voices, as the wire shows them and as requests are checked against.
+
+use serde::Serialize;
+
+use super::event::ErrorEvent;
+use crate::error::Code;
+use engine::bundle::Bundle;
+use engine::text::ids::Language;
+
+/// A model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Model {
+    /// Its name.
+    pub id: String,
+    /// Languages it speaks.
+    pub languages: Vec<String>,
+    /// Its manners of speaking.
+    pub styles: Vec<String>,
+    /// What a user should know of its limits.
+    pub notes: Vec<String>,
+}
+
+/// A voice.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Voice {
+    /// What it is asked for by.
+    pub voice_id: String,
+    /// What it is called.
+    pub name: String,
+    /// Where it comes from: `premade` for those of the bundle.
+    pub category: &'static str,
+    /// Languages it speaks.
+    pub languages: Vec<String>,
+    /// Its manners of speaking.
+    pub styles: Vec<String>,
+}
+
+/// All that can be asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Catalogue {
+    /// The models.
+    pub models: Vec<Model>,
+    /// The voices.
+    pub voices: Vec<Voice>,
+    /// The voice taken when a request names none.
+    pub default_voice: String,
+}
+
+impl Catalogue {
+    /// What a bundle has.
+    pub fn of(bundle: &Bundle) -> Self {
+        let manifest = &bundle.manifest;
+        let languages: Vec<String> = manifest.languages.iter().map(|l| l.name().into()).collect();
+        let styles: Vec<String> = manifest.styles.iter().map(ToString::to_string).collect();
+        let voice = |name: &str| Voice {
+            voice_id: name.to_owned(),
+            name: name.to_owned(),
+            category: "premade",
+            languages: languages.clone(),
+            styles: styles.clone(),
+        };
+        let voices = bundle.voices.iter().map(|v| voice(&v.name)).collect();
+        let model = Model {
+            id: manifest.name.clone(),
+            languages: languages.clone(),
+            styles: styles.clone(),
+            notes: manifest.notes.clone(),
+        };
+        Self { models: vec![model], voices, default_voice: manifest.default_voice.clone() }
+    }
+
+    /// Whether names that a client gives are known; those it leaves out are.
+    ///
+    /// # Errors
+    /// The first that is not, with those that are.
+    pub(crate) fn check(&self, asked: &Names<'_>) -> Result<(), Box<ErrorEvent>> {
+        let models: Vec<&str> = self.models.iter().map(|m| m.id.as_str()).collect();
+        known(Code::UnknownModel, "model", asked.model, &models, |name, m| name == m)?;
+        let voices: Vec<&str> = self.voices.iter().map(|v| v.voice_id.as_str()).collect();
+        known(Code::UnknownVoice, "voice", asked.voice, &voices, |name, v| name == v)?;
+        let languages = all(&self.models, |m| &m.languages);
+        known(Code::UnknownLanguage, "language", asked.language, &languages, |name, l| {
+            name.parse::<Language>().is_ok_and(|language| language.name() == l)
+        })?;
+        let styles = all(&self.models, |m| &m.styles);
+        known(Code::UnknownStyle, "style", asked.style, &styles, |name, s| {
+            name.eq_ignore_ascii_case(s)
+        })
+    }
+}
+
+/// Names that a client gives.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Names<'a> {
+    pub(crate) model: Option<&'a str>,
+    pub(crate) voice: Option<&'a str>,
+    pub(crate) language: Option<&'a str>,
+    pub(crate) style: Option<&'a str>,
+}
+
+fn all(models: &[Model], names: impl Fn(&Model) -> &Vec<String>) -> Vec<&str> {
+    models.iter().flat_map(|m| names(m).iter().map(String::as_str)).collect()
+}
+
+fn known(
+    code: Code,
+    field: &str,
+    asked: Option<&str>,
+    names: &[&str],
+    same: impl Fn(&str, &str) -> bool,
+) -> Result<(), Box<ErrorEvent>> {
+    let Some(asked) = asked else { return Ok(()) };
+    if names.iter().any(|name| same(asked, name)) {
+        return Ok(());
+    }
+    let message = format!("{field} {asked:?} is not one of {}", names.join(", "));
+    Err(Box::new(ErrorEvent::new(code, message)))
+}

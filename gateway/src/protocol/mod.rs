@@ -1,0 +1,191 @@
+//! The native protocol `dovecote.v1` as a pure state machine: no socket, no engine, no clock, no randomness.
+//!
+//! ```text
+//!  client's message --+                              +-- Output  what the engine is to do
+//!  engine's event   --+--> Session::handle_input --> +-- Frame   what goes on the wire, when the wire has room
+//!  the clock        --+                              +-- poll_timeout  when to come back with Input::Tick
+//! ```
+//!
+//! The contract with the driver: obey every [`Output`] before the next input; take frames with [`Session::poll_frame`]
+//! only when the wire can take one, for what was not taken can still be dropped by a barge-in; read a context's sound
+//! only while [`Session::wants_audio`] says so, and the client's messages only while [`Session::wants_messages`] does.
+//! Time is a duration since the session began, and never runs backwards.
+
+mod alignment;
+mod catalogue;
+mod context;
+mod event;
+mod format;
+mod pacer;
+mod session;
+mod timer;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+pub use catalogue::{Catalogue, Model, Voice};
+pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
+pub use session::{Session, Setup};
+
+/// Name of the protocol, as a WebSocket subprotocol.
+pub const SUBPROTOCOL: &str = "dovecote.v1";
+
+/// Names a context in the binary frames of its session; counts from 1 and is never reused.
+pub type Handle = u32;
+
+/// What happens to a session.
+#[derive(Debug)]
+pub enum Input {
+    /// A text frame of the client.
+    Message(String),
+    /// A binary frame of the client.
+    Binary,
+    /// The client's answer to a ping.
+    Pong,
+    /// A message above the limit was begun; it was not read.
+    TooBig,
+    /// A text frame that is not UTF-8.
+    NotUtf8,
+    /// The client closed, or its socket is gone.
+    Gone,
+    /// The engine's answer to [`Output::Open`].
+    Opened {
+        /// Which context.
+        context: Handle,
+        /// Whether it is open.
+        answer: Result<(), engine::Error>,
+    },
+    /// Something the engine tells about a context. Sound comes as packets instead.
+    Engine {
+        /// Which context.
+        context: Handle,
+        /// What it tells.
+        event: engine::Event,
+    },
+    /// Sound of a context, ready to send.
+    Packets {
+        /// Which context.
+        context: Handle,
+        /// The packets, right behind those before.
+        packets: Vec<Packet>,
+        /// Samples at 24 kHz that the engine has given for this context so far.
+        generated: u64,
+    },
+    /// The server goes down, and may take this long about it.
+    Drain(Duration),
+    /// A deadline of [`Session::poll_timeout`] has come.
+    Tick,
+}
+
+/// What the engine and the socket's owner are to do, in this order, at once.
+#[derive(Debug)]
+pub enum Output {
+    /// Open a context, and answer with [`Input::Opened`] before anything else.
+    Open {
+        /// What it will be called.
+        context: Handle,
+        /// What it is to be.
+        request: Box<engine::Request>,
+        /// What its packets are to be.
+        format: Format,
+    },
+    /// More text.
+    Speak {
+        /// Which context.
+        context: Handle,
+        /// The text.
+        text: String,
+    },
+    /// Speak what there is.
+    Flush(Handle),
+    /// No more text.
+    End(Handle),
+    /// Stop now. The engine's last event of the context is still wanted, nothing else is.
+    Cancel(Handle),
+    /// The listener has heard so much.
+    Played {
+        /// Which context.
+        context: Handle,
+        /// Samples at 24 kHz.
+        samples: u64,
+    },
+    /// Drop the socket without further words.
+    Hangup,
+}
+
+/// One message on its way to the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// A JSON object.
+    Text(String),
+    /// Sound, with its header.
+    Audio(Bytes),
+    /// "Are you there?"
+    Ping,
+    /// The end.
+    Close {
+        /// WebSocket close code.
+        code: u16,
+        /// In a word.
+        reason: &'static str,
+    },
+}
+
+/// One packet of sound in the session's format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packet {
+    /// What goes on the wire behind the header.
+    pub bytes: Bytes,
+    /// Its length on the media clock.
+    pub duration: u64,
+    /// The last packet of its context.
+    pub last: bool,
+}
+
+/// What a session may cost, and how long it may wait. Every value is a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Contexts that are open or not yet sent to their end.
+    pub max_contexts: usize,
+    /// Contexts over the whole life of a session: their ids are remembered, so that none is used twice.
+    pub max_context_ids: usize,
+    /// Characters of one context.
+    pub max_text_chars: usize,
+    /// Characters of one context that no chunk has taken yet.
+    pub max_pending_chars: usize,
+    /// Bytes of one message of the client.
+    pub max_message_bytes: usize,
+    /// Sound that waits for the socket, in bytes, all contexts together.
+    pub max_egress_bytes: usize,
+    /// How long a context that is over can still be asked about.
+    pub retain: Duration,
+    /// How long the first message may take.
+    pub start: Duration,
+    /// How long the client may take nothing while something waits for it.
+    pub stall: Duration,
+    /// Between two pings, and for the answer to one.
+    pub ping: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_contexts: 64,
+            max_context_ids: 65_536,
+            max_text_chars: 100_000,
+            max_pending_chars: 8_000,
+            max_message_bytes: 65_536,
+            max_egress_bytes: 1 << 20,
+            retain: Duration::from_secs(60),
+            start: Duration::from_secs(5),
+            stall: Duration::from_secs(10),
+            ping: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Milliseconds, as the wire has them.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,179 @@
+//! What a client asks of a session and of a context, checked, merged, and turned into a request to the engine.
+
+use std::time::Duration;
+
+use engine::Request;
+
+use super::Settled;
+use crate::error::Code;
+use crate::protocol::catalogue::{Catalogue, Names};
+use crate::protocol::event::{ErrorEvent, Flow, Open, Options, Sampling, Start, TextRules};
+use crate::protocol::format::Format;
+
+/// Least and most a context may run ahead: a commit and a second; what the engine keeps for a reader.
+const AHEAD_MS: (u64, u64) = (3_000, 30_000);
+const AHEAD_MS_DEFAULT: u64 = 6_000;
+const IDLE_MS: (u64, u64) = (1_000, 3_600_000);
+const IDLE_MS_DEFAULT: u64 = 300_000;
+const CONTEXT_IDLE_MS_DEFAULT: u64 = 120_000;
+const ID_BYTES_MAX: usize = 64;
+
+/// Checks what `session.start` asks.
+///
+/// # Errors
+/// The first thing that is not to be had.
+pub(super) fn settle(start: Start, catalogue: &Catalogue) -> Result<Settled, Box<ErrorEvent>> {
+    let format = Format::choose(&start.audio)
+        .map_err(|message| Box::new(ErrorEvent::new(Code::UnsupportedAudio, message)))?;
+    check(&start.defaults, catalogue)?;
+    let idle = within("idle_timeout_ms", start.idle_timeout_ms, IDLE_MS_DEFAULT, IDLE_MS)?;
+    let context_idle =
+        within("context_idle_ms", start.context_idle_ms, CONTEXT_IDLE_MS_DEFAULT, IDLE_MS)?;
+    Ok(Settled {
+        format,
+        defaults: start.defaults,
+        max_ahead: flow(&start.flow)?,
+        idle,
+        context_idle,
+    })
+}
+
+/// A bound that is out of reach is moved within reach: `session.ready` tells which one holds.
+fn flow(flow: &Flow) -> Result<Duration, Box<ErrorEvent>> {
+    if flow.release.as_deref().is_some_and(|r| r != "frame") {
+        return Err(bad("flow.release", "only \"frame\" is available"));
+    }
+    let (least, most) = AHEAD_MS;
+    let asked = flow.max_ahead_ms.unwrap_or(AHEAD_MS_DEFAULT);
+    Ok(Duration::from_millis(asked.clamp(least, most)))
+}
+
+/// Checks what `context.open` asks, and merges it with the session's defaults.
+///
+/// # Errors
+/// The first thing that is not to be had.
+pub(super) fn merge(
+    open: &Open,
+    settled: &Settled,
+    catalogue: &Catalogue,
+) -> Result<Options, Box<ErrorEvent>> {
+    if open.ctx.is_empty() || open.ctx.len() > ID_BYTES_MAX {
+        return Err(bad("ctx", &format!("an id has 1 to {ID_BYTES_MAX} bytes")));
+    }
+    if open.priority.is_some_and(|p| p > 9) {
+        return Err(bad("priority", "0 to 9"));
+    }
+    let absent = [
+        ("after", open.after.is_some()),
+        ("prosody_from", open.prosody_from.is_some()),
+        ("messages", open.messages.is_some()),
+    ];
+    if let Some((field, _)) = absent.iter().find(|(_, asked)| *asked) {
+        return Err(bad(field, "not available in this version"));
+    }
+    check(&open.options, catalogue)?;
+    Ok(overridden(&open.options, &settled.defaults))
+}
+
+/// Each field of `own` that is there, else of `base`.
+fn overridden(own: &Options, base: &Options) -> Options {
+    fn or<T: Clone>(own: &Option<T>, base: &Option<T>) -> Option<T> {
+        own.as_ref().or(base.as_ref()).cloned()
+    }
+    let (draw, base_draw) = (&own.sampling, &base.sampling);
+    let (text, base_text) = (&own.text, &base.text);
+    Options {
+        model: or(&own.model, &base.model),
+        voice: or(&own.voice, &base.voice),
+        language: or(&own.language, &base.language),
+        style: or(&own.style, &base.style),
+        seed: or(&own.seed, &base.seed),
+        cfg: or(&own.cfg, &base.cfg),
+        sampling: Sampling {
+            temperature: or(&draw.temperature, &base_draw.temperature),
+            acoustic_temperature: or(&draw.acoustic_temperature, &base_draw.acoustic_temperature),
+            top_p: or(&draw.top_p, &base_draw.top_p),
+            top_k: or(&draw.top_k, &base_draw.top_k),
+            frequency_penalty: or(&draw.frequency_penalty, &base_draw.frequency_penalty),
+            acoustic_top_k: or(&draw.acoustic_top_k, &base_draw.acoustic_top_k),
+        },
+        text: TextRules {
+            markdown: or(&text.markdown, &base_text.markdown),
+            emoji: or(&text.emoji, &base_text.emoji),
+            verbalize: or(&text.verbalize, &base_text.verbalize),
+            ssml: or(&text.ssml, &base_text.ssml),
+            locale: or(&text.locale, &base_text.locale),
+            lexicon: or(&text.lexicon, &base_text.lexicon),
+        },
+        speed: or(&own.speed, &base.speed),
+        initial_ms: or(&own.initial_ms, &base.initial_ms),
+        prompt_max_frames: or(&own.prompt_max_frames, &base.prompt_max_frames),
+        prefix: or(&own.prefix, &base.prefix),
+    }
+}
+
+/// What of the options has no effect here; the client is told.
+pub(super) fn ignored(options: &Options) -> Vec<&'static str> {
+    let fields = [
+        ("speed", options.speed.is_some_and(|s| s != 1.0)),
+        ("sampling.top_p", options.sampling.top_p.is_some()),
+        ("sampling.top_k", options.sampling.top_k.is_some()),
+        ("sampling.frequency_penalty", options.sampling.frequency_penalty.is_some()),
+        ("sampling.acoustic_top_k", options.sampling.acoustic_top_k.is_some()),
+        ("text.verbalize", options.text.verbalize.is_some()),
+        ("text.ssml", options.text.ssml.is_some()),
+        ("text.locale", options.text.locale.is_some()),
+        ("text.lexicon", options.text.lexicon.is_some()),
+        ("initial_ms", options.initial_ms.is_some()),
+        ("prompt_max_frames", options.prompt_max_frames.is_some()),
+    ];
+    fields.into_iter().filter(|(_, asked)| *asked).map(|(field, _)| field).collect()
+}
+
+/// The request to the engine.
+pub(super) fn request(options: &Options, settled: &Settled, priority: Option<u8>) -> Request {
+    let mut request = Request::live();
+    request.options.markdown = options.text.markdown.unwrap_or(request.options.markdown);
+    request.options.emoji = options.text.emoji.unwrap_or(request.options.emoji);
+    Request {
+        voice: options.voice.clone(),
+        language: options.language.clone(),
+        style: options.style.clone(),
+        seed: options.seed.unwrap_or(0),
+        temperature: options.sampling.temperature,
+        acoustic_temperature: options.sampling.acoustic_temperature,
+        guidance: options.cfg,
+        max_ahead: Some(settled.max_ahead),
+        priority: priority.unwrap_or(request.priority),
+        ..request
+    }
+}
+
+fn check(options: &Options, catalogue: &Catalogue) -> Result<(), Box<ErrorEvent>> {
+    if options.prefix.is_some() {
+        return Err(bad("prefix", "not available in this version"));
+    }
+    catalogue.check(&Names {
+        model: options.model.as_deref(),
+        voice: options.voice.as_deref(),
+        language: options.language.as_deref(),
+        style: options.style.as_deref(),
+    })
+}
+
+fn within(
+    field: &str,
+    asked: Option<u64>,
+    default: u64,
+    (least, most): (u64, u64),
+) -> Result<Duration, Box<ErrorEvent>> {
+    let value = asked.unwrap_or(default);
+    if !(least..=most).contains(&value) {
+        return Err(bad(field, &format!("{value} is not within {least} to {most}")));
+    }
+    Ok(Duration::from_millis(value))
+}
+
+fn bad(field: &str, reason: &str) -> Box<ErrorEvent> {
+    Box::new(ErrorEvent::new(Code::BadOption, format!("{field}: {reason}")))
+}

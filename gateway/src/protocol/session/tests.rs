@@ -1,0 +1,488 @@
+use std::time::Duration;
+
+use engine::{Event, Failure, Summary};
+use serde_json::{Value, json};
+
+use super::rig::{Rig, Seen};
+use crate::protocol::{Input, Limits, Output};
+
+fn open(ctx: &str) -> Value {
+    json!({"type": "context.open", "ctx": ctx})
+}
+
+fn text(ctx: &str, seq: u64, text: &str) -> Value {
+    json!({"type": "text", "ctx": ctx, "seq": seq, "text": text})
+}
+
+fn cancel(ctx: &str) -> Value {
+    json!({"type": "cancel", "ctx": ctx})
+}
+
+fn chunk(range: std::ops::Range<usize>) -> Event {
+    Event::Chunk { text: String::new(), raw: range }
+}
+
+/// A context with 21 characters in one chunk, two seconds long, all of it generated.
+fn speaking() -> Rig {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.send(text("a", 0, "The train is on time."));
+    rig.engine(1, chunk(0..21));
+    rig.speak(1, 0, 100, false);
+    rig.engine(1, Event::ChunkEnd { raw: 0..21, end: 48_000 });
+    rig
+}
+
+#[test]
+fn a_context_is_opened_spoken_and_done() {
+    let mut rig = speaking();
+    rig.send(json!({"type": "end", "ctx": "a"}));
+    rig.speak(1, 48_000, 1, true);
+    rig.done(1, 48_480);
+    let ready = rig.texts("session.ready")[0];
+    assert_eq!((&ready["n"], &ready["audio"]["pre_skip"]), (&json!(1), &json!(0)));
+    assert_eq!(rig.texts("context.opened")[0]["handle"], 1);
+    let commits: Vec<_> = rig.texts("commit").iter().map(|c| [&c["from"], &c["to"]]).collect();
+    assert_eq!(commits, [[&json!(0), &json!(48_000)], [&json!(48_000), &json!(48_480)]]);
+    assert_eq!(rig.texts("commit")[1]["text"], json!({"from": 0, "to": 21}));
+    let done = rig.texts("context.done")[0];
+    assert_eq!((&done["samples"], &done["seq_last"]), (&json!(48_480), &json!(100)));
+    let n: Vec<u64> = rig
+        .seen
+        .iter()
+        .filter_map(|s| if let Seen::Text(t) = s { t["n"].as_u64() } else { None })
+        .collect();
+    assert_eq!(n, (1..=n.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn text_is_taken_in_order_and_once() {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.send(text("a", 0, "one "));
+    rig.send(text("a", 0, "one "));
+    rig.send(text("a", 2, "three"));
+    rig.send(text("a", 1, "two "));
+    let spoken: Vec<&str> = rig
+        .outputs
+        .iter()
+        .filter_map(|o| if let Output::Speak { text, .. } = o { Some(&**text) } else { None })
+        .collect();
+    assert_eq!(spoken, ["one ", "two "]);
+    assert_eq!(rig.errors(), ["seq_gap"]);
+    assert_eq!(rig.texts("error")[0]["ref"], json!({"type": "text", "seq": 2}));
+}
+
+#[test]
+fn a_barge_in_tells_what_was_heard_and_nothing_follows_it() {
+    let mut rig = speaking();
+    rig.send(json!({"type": "cancel", "ctx": "a", "played": 20_000}));
+    assert!(rig.texts("context.cancelled").is_empty(), "it waits for what was freed");
+    let freed = Summary { kv_blocks: 5, ..Summary::default() };
+    rig.engine(1, Event::Cancelled(freed));
+    let answer = rig.texts("context.cancelled")[0].clone();
+    assert_eq!(answer["heard"]["text"], "The train");
+    assert_eq!(answer["heard"]["last_word_index"], 1);
+    assert_eq!((&answer["played"], &answer["exact"]), (&json!(20_000), &json!(false)));
+    assert_eq!((&answer["freed"]["kv_blocks"], &answer["late"]), (&json!(5), &json!(false)));
+    let before = rig.seen.len();
+    rig.speak(1, 48_000, 10, true);
+    rig.done(1, 52_800);
+    assert_eq!(rig.seen.len(), before);
+    rig.send(cancel("a"));
+    let again = rig.texts("context.cancelled")[1].clone();
+    assert_eq!((&again["late"], &again["heard"]), (&json!(true), &answer["heard"]));
+    assert_eq!(again["freed"], answer["freed"]);
+}
+
+#[test]
+fn the_answer_to_a_cancel_waits_for_the_engine_only_so_long() {
+    let mut rig = speaking();
+    rig.send(cancel("a"));
+    rig.sleep(Duration::from_millis(10));
+    assert_eq!(rig.texts("context.cancelled").len(), 1);
+    rig.engine(1, Event::Cancelled(Summary::default()));
+    assert_eq!(rig.texts("context.cancelled").len(), 1);
+}
+
+#[test]
+fn a_cancel_drops_what_the_wire_has_not_taken() {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.is_writable = false;
+    rig.speak(1, 0, 50, false);
+    rig.send(cancel("a"));
+    rig.engine(1, Event::Cancelled(Summary::default()));
+    rig.is_writable = true;
+    rig.pump();
+    assert!(!rig.seen.iter().any(|s| matches!(s, Seen::Audio { .. })));
+    let answer = rig.texts("context.cancelled")[0];
+    assert_eq!([&answer["generated"], &answer["sent"], &answer["dropped_ms"]], [24_000, 0, 1_000]);
+}
+
+#[test]
+fn without_reports_the_clock_says_what_was_heard() {
+    let mut rig = speaking();
+    rig.sleep(Duration::from_millis(500));
+    rig.send(cancel("a"));
+    rig.sleep(Duration::from_millis(10));
+    assert_eq!(rig.texts("context.cancelled")[0]["played"], 12_000);
+}
+
+#[test]
+fn a_late_cancel_says_what_was_heard_of_a_context_that_is_done() {
+    let mut rig = speaking();
+    rig.send(json!({"type": "end", "ctx": "a"}));
+    rig.speak(1, 48_000, 1, true);
+    rig.done(1, 48_480);
+    rig.send(json!({"type": "played", "ctx": "a", "pos": 48_480}));
+    rig.send(cancel("a"));
+    let answer = rig.texts("context.cancelled")[0];
+    assert_eq!((&answer["late"], &answer["exact"]), (&json!(true), &json!(true)));
+    assert_eq!(answer["heard"]["text"], "The train is on time.");
+    assert_eq!((&answer["dropped_ms"], &answer["freed"]["kv_blocks"]), (&json!(0), &json!(0)));
+    rig.sleep(Duration::from_secs(61));
+    rig.send(cancel("a"));
+    assert_eq!(rig.texts("context.cancelled")[1]["reason"], "unknown");
+}
+
+#[test]
+fn a_turn_that_replaces_others_opens_behind_their_answers() {
+    let mut rig = speaking();
+    rig.send(json!({"type": "context.open", "ctx": "b", "replaces": ["a", "never"]}));
+    rig.speak(2, 0, 3, false);
+    rig.engine(1, Event::Cancelled(Summary::default()));
+    let order: Vec<String> = rig.seen[rig.seen.len() - 6..]
+        .iter()
+        .map(|s| match s {
+            Seen::Text(t) => {
+                format!("{} {}", t["type"].as_str().unwrap(), t["ctx"].as_str().unwrap())
+            }
+            other => format!("{other:?}").split(' ').next().unwrap().to_owned(),
+        })
+        .collect();
+    let expected = ["context.cancelled a", "context.cancelled never", "context.opened b"];
+    assert_eq!(order[..3], expected);
+    assert_eq!(order[3..], ["Audio", "Audio", "Audio"]);
+    assert_eq!(rig.texts("context.cancelled")[0]["reason"], "replaced");
+}
+
+#[test]
+fn a_refused_turn_cancels_nothing() {
+    let mut rig = speaking();
+    rig.send(json!({"type": "context.open", "ctx": "b", "replaces": "*", "voice": "nobody"}));
+    assert_eq!(rig.errors(), ["unknown_voice"]);
+    assert!(rig.texts("context.cancelled").is_empty());
+    rig.send(open("b"));
+    assert_eq!(rig.texts("context.opened").len(), 2, "its id stays unused");
+}
+
+#[test]
+fn a_star_cancels_all_that_may_still_be_heard() {
+    let mut rig = speaking();
+    rig.send(open("b"));
+    rig.send(json!({"type": "end", "ctx": "b"}));
+    rig.speak(2, 0, 10, true);
+    rig.done(2, 4_800); // done, with 200 ms to play
+    rig.send(open("c"));
+    rig.send(json!({"type": "end", "ctx": "c"}));
+    rig.done(3, 0); // nothing to say
+    rig.send(cancel("*"));
+    rig.sleep(Duration::from_millis(10));
+    let answered: Vec<_> = rig.texts("context.cancelled").iter().map(|c| &c["ctx"]).collect();
+    assert_eq!(answered, ["a", "b"]);
+}
+
+#[test]
+fn flushes_are_answered_behind_their_sound_and_by_name() {
+    let mut rig = speaking();
+    rig.send(json!({"type": "flush", "ctx": "a", "id": "f1"}));
+    rig.engine(1, Event::Flushed { samples: 48_000 });
+    let answer = rig.texts("flushed")[0];
+    let expected = [json!("f1"), json!(48_000), json!(21)];
+    assert_eq!(
+        [&answer["id"], &answer["pos"], &answer["text_offset"]],
+        [&expected[0], &expected[1], &expected[2]]
+    );
+}
+
+#[test]
+fn misuse_of_contexts_is_told_by_code() {
+    let mut rig = Rig::started();
+    rig.send(text("a", 0, "hello"));
+    rig.send(open("a"));
+    rig.send(open("a"));
+    rig.send(json!({"type": "end", "ctx": "a"}));
+    rig.send(text("a", 0, "hello"));
+    rig.send(json!({"type": "flush", "ctx": "a"}));
+    rig.send(json!({"type": "end", "ctx": "a"}));
+    rig.send(json!({"type": "played", "ctx": "x", "pos": 1}));
+    rig.send(json!({"type": "played", "ctx": "a", "pos": 1}));
+    let expected = [
+        "ctx_unknown",
+        "ctx_exists",
+        "ctx_ended",
+        "ctx_ended",
+        "ctx_ended",
+        "ctx_unknown",
+        "played_beyond_sent",
+    ];
+    assert_eq!(rig.errors(), expected);
+    assert!(rig.texts("error").iter().all(|e| e["fatal"] == false));
+}
+
+#[test]
+fn options_that_are_not_to_be_had_are_refused_by_name() {
+    let mut rig = Rig::started();
+    let cases = [
+        (json!({"voice": "bob"}), "unknown_voice", "ann"),
+        (json!({"model": "gpt"}), "unknown_model", "toy"),
+        (json!({"language": "klingon"}), "unknown_language", "english"),
+        (json!({"style": "angry"}), "unknown_style", "agentic"),
+        (json!({"priority": 10}), "bad_option", "0 to 9"),
+        (json!({"after": "x"}), "bad_option", "after"),
+    ];
+    for (options, code, part) in cases {
+        let mut message = open("a");
+        message.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        rig.send(message);
+        let last = rig.texts("error").last().copied().unwrap().clone();
+        assert_eq!(last["code"], code, "{options}");
+        assert!(last["message"].as_str().unwrap().contains(part), "{last}");
+    }
+    rig.send(json!({"type": "context.open", "ctx": "a", "language": "EN-gb", "speed": 2}));
+    assert_eq!(rig.texts("context.opened")[0]["ignored"], json!(["speed"]));
+}
+
+#[test]
+fn a_full_engine_refuses_a_context_and_says_when_to_try_again() {
+    let mut rig = Rig::started();
+    rig.refuse = Some(engine::Error::Busy { commands: 1 });
+    rig.send(open("a"));
+    let error = rig.texts("error")[0];
+    assert_eq!((&error["code"], &error["retry_after_ms"]), (&json!("overloaded"), &json!(100)));
+    rig.refuse = None;
+    rig.send(open("a"));
+    assert_eq!(rig.texts("context.opened").len(), 1);
+}
+
+#[test]
+fn limits_of_contexts_and_text_are_reached_and_told() {
+    let limits =
+        Limits { max_contexts: 1, max_text_chars: 30, max_pending_chars: 20, ..Limits::default() };
+    let mut rig = Rig::new(limits);
+    rig.send(json!({"type": "session.start"}));
+    rig.send(open("a"));
+    rig.send(open("b"));
+    rig.send(text("a", 0, "sixteen letters."));
+    rig.send(text("a", 1, "five more"));
+    rig.engine(1, chunk(0..16));
+    rig.send(text("a", 1, "five more"));
+    rig.send(text("a", 2, "too much"));
+    assert_eq!(rig.errors(), ["too_many_contexts", "text_overflow", "text_too_long"]);
+    assert_eq!(rig.texts("pressure")[0]["pending_chars"], 16);
+    rig.send(json!({"type": "context.open", "ctx": "b", "replaces": ["a"]}));
+    rig.sleep(Duration::from_millis(10));
+    assert_eq!(rig.texts("context.opened").len(), 2, "the place of a replaced one is free");
+}
+
+#[test]
+fn a_context_that_fails_fails_alone() {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.send(open("b"));
+    rig.engine(1, Event::Failed(Failure::Model("nan".into())));
+    assert_eq!(rig.errors(), ["engine_failed"]);
+    let answer = rig.texts("context.cancelled")[0];
+    assert_eq!((&answer["ctx"], &answer["reason"]), (&json!("a"), &json!("error")));
+    rig.send(text("b", 0, "still here"));
+    assert_eq!((rig.errors().len(), rig.close_code()), (1, None));
+}
+
+#[test]
+fn a_context_without_text_is_let_go() {
+    let mut rig = Rig::new(Limits::default());
+    rig.send(json!({"type": "session.start", "context_idle_ms": 5_000}));
+    rig.send(open("a"));
+    rig.sleep(Duration::from_secs(4));
+    rig.send(text("a", 0, "hello"));
+    rig.sleep(Duration::from_millis(4_999));
+    assert!(rig.errors().is_empty());
+    rig.sleep(Duration::from_millis(20));
+    assert_eq!(rig.errors(), ["ctx_idle"]);
+    assert_eq!(rig.texts("context.cancelled")[0]["reason"], "idle");
+    assert_eq!(rig.close_code(), None);
+}
+
+#[test]
+fn sixteen_unreadable_messages_in_a_row_end_a_session() {
+    let mut rig = Rig::started();
+    for _ in 0..15 {
+        rig.input(Input::Message("{".into()));
+    }
+    rig.send(json!({"type": "ping", "t": 1}));
+    for _ in 0..15 {
+        rig.input(Input::Binary);
+        rig.send(json!({"type": "context.sing"}));
+    }
+    assert_eq!(rig.close_code(), None);
+    rig.input(Input::Message("[]".into()));
+    assert_eq!(rig.close_code(), Some(4400));
+    assert_eq!(rig.texts("error").last().unwrap()["fatal"], true);
+}
+
+#[test]
+fn a_bad_start_is_told_and_ends_the_session() {
+    for (start, code) in [
+        (json!({"audio": {"codec": "mp3"}}), "unsupported_audio"),
+        (json!({"defaults": {"voice": "bob"}}), "unknown_voice"),
+        (json!({"idle_timeout_ms": 1}), "bad_option"),
+        (json!({"flow": {"release": "commit"}}), "bad_option"),
+    ] {
+        let mut rig = Rig::new(Limits::default());
+        let mut message = json!({"type": "session.start"});
+        message.as_object_mut().unwrap().extend(start.as_object().unwrap().clone());
+        rig.send(message);
+        assert_eq!((rig.errors(), rig.close_code()), (vec![code], Some(4400)), "{start}");
+    }
+}
+
+#[test]
+fn a_session_that_is_not_kept_starts_anew() {
+    let mut rig = Rig::new(Limits::default());
+    let resume = json!({"session_id": "old", "token": "x"});
+    rig.send(json!({"type": "session.start", "resume": resume, "resume_window_ms": 9_000}));
+    assert_eq!(rig.texts("session.ready")[0]["resumed"], false);
+    assert_eq!((rig.errors(), rig.close_code()), (vec!["resume_unknown"], None));
+}
+
+#[test]
+fn a_silent_client_is_let_go() {
+    let mut rig = Rig::new(Limits::default());
+    rig.sleep(Duration::from_secs(5));
+    assert_eq!((rig.errors(), rig.close_code()), (vec!["start_timeout"], Some(4408)));
+
+    let mut rig = Rig::new(Limits::default());
+    rig.send(json!({"type": "session.start", "idle_timeout_ms": 10_000}));
+    rig.send(open("a"));
+    rig.sleep(Duration::from_secs(15));
+    assert!(rig.errors().is_empty(), "an open context keeps the session");
+    rig.send(cancel("a"));
+    rig.sleep(Duration::from_millis(9_990));
+    assert!(rig.errors().is_empty());
+    rig.sleep(Duration::from_millis(10));
+    assert_eq!((rig.errors(), rig.close_code()), (vec!["idle_timeout"], Some(4408)));
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_let_go() {
+    let mut rig = Rig::started();
+    rig.is_writable = false;
+    rig.send(json!({"type": "ping", "t": 1}));
+    rig.sleep(Duration::from_millis(9_999));
+    rig.is_writable = true;
+    rig.pump();
+    assert!(rig.errors().is_empty());
+    rig.is_writable = false;
+    rig.send(json!({"type": "ping", "t": 1}));
+    rig.sleep(Duration::from_secs(10));
+    rig.is_writable = true;
+    rig.pump();
+    assert_eq!((rig.errors(), rig.close_code()), (vec!["slow_consumer"], Some(4408)));
+}
+
+#[test]
+fn a_client_that_answers_no_ping_is_gone() {
+    let mut rig = Rig::started();
+    rig.sleep(Duration::from_secs(20));
+    assert_eq!(rig.seen.last(), Some(&Seen::Ping));
+    rig.is_alive = false;
+    rig.sleep(Duration::from_secs(39));
+    assert!(!rig.session.is_closed());
+    rig.sleep(Duration::from_secs(1));
+    assert!(rig.session.is_closed());
+    assert!(matches!(rig.outputs.last(), Some(Output::Hangup)));
+}
+
+#[test]
+fn a_message_above_the_limit_ends_the_session() {
+    let mut rig = Rig::started();
+    rig.input(Input::TooBig);
+    assert_eq!((rig.errors(), rig.close_code()), (vec!["message_too_big"], Some(1009)));
+    let mut rig = Rig::started();
+    rig.input(Input::NotUtf8);
+    assert_eq!(rig.close_code(), Some(1007));
+}
+
+#[test]
+fn the_end_of_a_session_cancels_or_drains() {
+    let mut rig = speaking();
+    rig.send(json!({"type": "session.end"}));
+    rig.engine(1, Event::Cancelled(Summary::default()));
+    assert_eq!(rig.texts("context.cancelled")[0]["reason"], "session_end");
+    assert_eq!((rig.texts("session.closing").len(), rig.close_code()), (1, Some(1000)));
+
+    let mut rig = speaking();
+    rig.send(json!({"type": "session.end", "drain": true}));
+    assert!(rig.outputs.iter().any(|o| matches!(o, Output::End(1))));
+    rig.send(open("b"));
+    assert_eq!((rig.errors(), rig.close_code()), (vec!["overloaded"], None));
+    rig.done(1, 48_000);
+    assert_eq!((rig.texts("context.done").len(), rig.close_code()), (1, Some(1000)));
+}
+
+#[test]
+fn a_server_that_goes_down_lets_contexts_finish() {
+    let mut rig = Rig::started();
+    rig.input(Input::Drain(Duration::from_secs(30)));
+    assert_eq!(rig.texts("session.closing")[0]["in_ms"], 30_000);
+    assert_eq!((rig.errors(), rig.close_code()), (vec!["shutting_down"], Some(1012)));
+
+    let mut rig = speaking();
+    rig.input(Input::Drain(Duration::from_secs(30)));
+    rig.send(text("a", 1, " More."));
+    assert_eq!((rig.errors().len(), rig.close_code()), (0, None));
+    rig.sleep(Duration::from_secs(31));
+    assert_eq!(rig.texts("context.cancelled")[0]["reason"], "shutting_down");
+    assert_eq!(rig.close_code(), Some(1012));
+}
+
+#[test]
+fn a_context_far_ahead_parks_until_its_listener_catches_up() {
+    let mut rig = Rig::new(Limits::default());
+    let (audio, flow) = (json!({"codec": "pcm_s16le"}), json!({"max_ahead_ms": 3_000}));
+    rig.send(json!({"type": "session.start", "audio": audio, "flow": flow}));
+    rig.send(open("a"));
+    rig.speak(1, 0, 500, false);
+    let audio = |rig: &Rig| rig.seen.iter().filter(|s| matches!(s, Seen::Audio { .. })).count();
+    assert_eq!((audio(&rig), rig.texts("context.parked").len()), (150, 1));
+    rig.sleep(Duration::from_millis(1_100));
+    assert_eq!(rig.texts("context.resumed").len(), 2);
+    rig.send(json!({"type": "played", "ctx": "a", "pos": 72_000}));
+    assert!(audio(&rig) >= 300, "{}", audio(&rig));
+    assert!(rig.outputs.iter().any(|o| matches!(o, Output::Played { samples: 72_000, .. })));
+}
+
+#[test]
+fn a_slow_wire_stops_the_reading_of_sound_and_of_messages() {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.is_writable = false;
+    assert!(rig.session.wants_audio(1) && rig.session.wants_messages());
+    for i in 0..1_500 {
+        rig.speak(1, i * 48_000, 100, false); // 800 bytes each
+    }
+    assert!(!rig.session.wants_audio(1));
+    for _ in 0..300 {
+        rig.send(json!({"type": "ping", "t": 1}));
+    }
+    assert!(!rig.session.wants_messages());
+}
+
+#[test]
+fn a_lost_client_stops_everything() {
+    let mut rig = speaking();
+    rig.input(Input::Gone);
+    assert!(matches!(rig.outputs[..], [.., Output::Cancel(1), Output::Hangup]));
+    assert!(rig.session.is_closed() && rig.session.poll_timeout().is_none());
+}

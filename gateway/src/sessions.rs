@@ -1,0 +1,106 @@
+//! Who is being served: how many at once, and how everybody is asked to leave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// A place in the house; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    /// Becomes the time that is left, when the server goes down.
+    pub(crate) drain: watch::Receiver<Option<Duration>>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Why nobody is let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    /// All places are taken.
+    #[error("all {places} places are taken")]
+    Full {
+        /// How many there are.
+        places: u32,
+    },
+    /// The server goes down.
+    #[error("the server is shutting down")]
+    Draining,
+}
+
+/// All connections that are served: sessions, and requests that are being answered with sound.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    places: Arc<Semaphore>,
+    places_total: u32,
+    drain: watch::Sender<Option<Duration>>,
+}
+
+impl Sessions {
+    /// A house with so many places.
+    pub(crate) fn new(places_total: u32) -> Self {
+        let places = Arc::new(Semaphore::new(places_total as usize));
+        Self { places, places_total, drain: watch::Sender::new(None) }
+    }
+
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) fn admit(&self) -> Result<Admission, Refused> {
+        if self.is_draining() {
+            return Err(Refused::Draining);
+        }
+        let place = self.places.clone().try_acquire_owned();
+        let place = place.map_err(|_| Refused::Full { places: self.places_total })?;
+        Ok(Admission { drain: self.drain.subscribe(), _place: place })
+    }
+
+    /// Whether everybody is leaving.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.drain.borrow().is_some()
+    }
+
+    /// Whether there is room.
+    pub(crate) fn has_room(&self) -> bool {
+        self.places.available_permits() > 0
+    }
+
+    /// Asks everybody to leave within `limit`, and waits until they have.
+    pub(crate) async fn drain(&self, limit: Duration) {
+        self.drain.send_replace(Some(limit));
+        // All places together are free only when nobody is left.
+        let _ = self.places.acquire_many(self.places_total).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn places_are_limited_and_come_back() {
+        let sessions = Sessions::new(2);
+        let first = sessions.admit().unwrap();
+        let _second = sessions.admit().unwrap();
+        assert_eq!(sessions.admit().unwrap_err(), Refused::Full { places: 2 });
+        assert!(!sessions.has_room());
+        drop(first);
+        assert!(sessions.admit().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_drain_waits_for_the_last_to_leave() {
+        let sessions = Arc::new(Sessions::new(2));
+        let mut guest = sessions.admit().unwrap();
+        let draining = tokio::spawn({
+            let sessions = sessions.clone();
+            async move { sessions.drain(Duration::from_secs(30)).await }
+        });
+        let limit = *guest.drain.wait_for(Option::is_some).await.unwrap();
+        assert_eq!(limit, Some(Duration::from_secs(30)));
+        assert_eq!(sessions.admit().unwrap_err(), Refused::Draining);
+        assert!(!draining.is_finished());
+        drop(guest);
+        draining.await.unwrap();
+    }
+}

@@ -1,0 +1,65 @@
+//! The plain requests: health, lists, and errors in the shape that speech clients know.
+
+pub(crate) mod speech;
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+use crate::server::Server;
+use crate::sessions::Refused;
+
+/// When to come back to a server that has no room, in seconds.
+const RETRY_AFTER_S: &str = "1";
+
+/// Whether the process lives.
+pub(crate) async fn health() -> &'static str {
+    "ok"
+}
+
+/// Whether new sessions are welcome.
+pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Response {
+    let ready = server.is_ready();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(json!({"ready": ready}))).into_response()
+}
+
+/// The voices, for native and ElevenLabs clients alike.
+pub(crate) async fn voices(State(server): State<Arc<Server>>) -> Json<Value> {
+    Json(json!({"voices": server.catalogue.voices}))
+}
+
+/// The models, in OpenAI's shape.
+pub(crate) async fn models(State(server): State<Arc<Server>>) -> Json<Value> {
+    let model =
+        |id: &str| json!({"id": id, "object": "model", "created": 0, "owned_by": "dovecote"});
+    let models: Vec<Value> = server.catalogue.models.iter().map(|m| model(&m.id)).collect();
+    Json(json!({"object": "list", "data": models}))
+}
+
+/// An error in OpenAI's shape.
+pub(crate) fn problem(
+    status: StatusCode,
+    code: &str,
+    param: Option<&str>,
+    message: &str,
+) -> Response {
+    let r#type = if status.is_server_error() { "server_error" } else { "invalid_request_error" };
+    let error = json!({"message": message, "type": r#type, "param": param, "code": code});
+    (status, Json(json!({"error": error}))).into_response()
+}
+
+/// There is no place.
+pub(crate) fn busy(refused: &Refused) -> Response {
+    let code = match refused {
+        Refused::Full { .. } => "overloaded",
+        Refused::Draining => "shutting_down",
+    };
+    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, code, None, &refused.to_string());
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+    response
+}

@@ -1,0 +1,129 @@
+//! `GET /v1/tts/stream`: the upgrade, and WebSocket messages to inputs and frames back. Understands no message.
+
+use std::error::Error as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::extract::State;
+use axum::extract::ws::{
+    CloseFrame, Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection,
+};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::{Sink, SinkExt, Stream};
+use tokio_tungstenite::tungstenite;
+
+use crate::driver::{Clock, drive};
+use crate::protocol::{Frame, Input, SUBPROTOCOL, Session};
+use crate::server::Server;
+use crate::transport::http::{busy, problem};
+
+/// Answers an upgrade, or says why not.
+pub(crate) async fn stream(
+    State(server): State<Arc<Server>>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let upgrade = match upgrade {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return rejection.into_response(),
+    };
+    let offered = headers.contains_key(header::SEC_WEBSOCKET_PROTOCOL);
+    let limit = server.config.limits.max_message_bytes;
+    let upgrade = upgrade
+        .protocols([SUBPROTOCOL])
+        .max_message_size(limit)
+        .max_frame_size(limit)
+        // What was handed over cannot be taken back at a barge-in, so nothing is gathered.
+        .write_buffer_size(0);
+    // A client of another version must not be answered in this one.
+    if offered && upgrade.selected_protocol().is_none() {
+        let message = format!("the subprotocol here is {SUBPROTOCOL}");
+        return problem(StatusCode::BAD_REQUEST, "unknown_subprotocol", None, &message);
+    }
+    let admission = match server.sessions.admit() {
+        Ok(admission) => admission,
+        Err(refused) => return busy(&refused),
+    };
+    upgrade.on_upgrade(async move |socket| {
+        let clock = Clock::start();
+        let session = Session::new(server.session_setup(), clock.now());
+        let drain = admission.drain.clone();
+        drive(session, Socket::new(socket), server.engine.clone(), clock, drain).await;
+        drop(admission);
+    })
+}
+
+/// A WebSocket, as the driver sees it.
+pub(crate) struct Socket {
+    inner: WebSocket,
+    /// A message could not be read: what follows would be read wrong.
+    is_deaf: bool,
+}
+
+impl Socket {
+    fn new(inner: WebSocket) -> Self {
+        Self { inner, is_deaf: false }
+    }
+
+    /// The client's next message. Nothing comes after [`Input::Gone`], nor after a message that could not be read.
+    pub(crate) fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
+        while !self.is_deaf {
+            let Poll::Ready(message) = Pin::new(&mut self.inner).poll_next(cx) else {
+                return Poll::Pending;
+            };
+            let input = match message {
+                Some(Ok(Message::Text(text))) => Input::Message(text.as_str().to_owned()),
+                Some(Ok(Message::Binary(_))) => Input::Binary,
+                Some(Ok(Message::Pong(_))) => Input::Pong,
+                // Answered by the library, with the next flush.
+                Some(Ok(Message::Ping(_))) => continue,
+                Some(Ok(Message::Close(_))) | None => Input::Gone,
+                Some(Err(error)) => {
+                    self.is_deaf = true;
+                    unreadable(&error)
+                }
+            };
+            return Poll::Ready(input);
+        }
+        Poll::Pending
+    }
+
+    /// Whether a frame can be handed over.
+    pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), axum::Error>> {
+        Pin::new(&mut self.inner).poll_ready(cx)
+    }
+
+    /// Hands a frame over.
+    pub(crate) fn send(&mut self, frame: Frame) -> Result<(), axum::Error> {
+        let message = match frame {
+            Frame::Text(json) => Message::Text(json.into()),
+            Frame::Audio(bytes) => Message::Binary(bytes),
+            Frame::Ping => Message::Ping(bytes::Bytes::new()),
+            Frame::Close { code, reason } => {
+                Message::Close(Some(CloseFrame { code, reason: reason.into() }))
+            }
+        };
+        Pin::new(&mut self.inner).start_send(message)
+    }
+
+    /// Whether everything handed over is on the wire.
+    pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), axum::Error>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    /// Answers the client's close, if there was one, and lets go.
+    pub(crate) async fn close(mut self) {
+        // A client that is gone cannot be told so.
+        let _ = self.inner.close().await;
+    }
+}
+
+fn unreadable(error: &axum::Error) -> Input {
+    match error.source().and_then(|e| e.downcast_ref::<tungstenite::Error>()) {
+        Some(tungstenite::Error::Capacity(_)) => Input::TooBig,
+        Some(tungstenite::Error::Utf8(_)) => Input::NotUtf8,
+        _ => Input::Gone,
+    }
+}
