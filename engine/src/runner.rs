@@ -1,6 +1,11 @@
 //! The face of a stage's network: a batch in, rows of logits out. Owns weights and key/value memory; knows no policy.
 
+use rayon::ThreadPool;
+
 use crate::batch::Batch;
+
+/// A batch with fewer tokens is not worth waking a thread for.
+const LEAST_TOKENS: usize = 8;
 
 /// Why a forward could not be run. The engine treats it as fatal for the contexts in the batch.
 #[derive(Debug, thiserror::Error)]
@@ -53,4 +58,41 @@ pub trait StageModel: Send {
     /// # Errors
     /// See [`ForwardError`].
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError>;
+}
+
+/// Runs one batch of each stage, empty ones not at all; logits replace what was there. Stages are independent of each other,
+/// so with a pool they run side by side, the largest on the caller's thread.
+pub(crate) fn forward_all(
+    models: &mut [Box<dyn StageModel>],
+    batches: Vec<Batch>,
+    logits: &mut [Vec<f32>],
+    pool: Option<&ThreadPool>,
+) -> Vec<Result<(), ForwardError>> {
+    let mut outcomes: Vec<Result<(), ForwardError>> = batches.iter().map(|_| Ok(())).collect();
+    let stages = models.iter_mut().zip(batches).zip(logits).zip(&mut outcomes);
+    let mut work: Vec<_> = stages
+        .filter_map(|(((model, batch), logits), outcome)| {
+            logits.clear();
+            (!batch.rows.is_empty()).then_some((model, batch, logits, outcome))
+        })
+        .collect();
+    work.sort_by_key(|(_, batch, _, _)| batch.ids.len());
+    let small = work.partition_point(|(_, batch, _, _)| batch.ids.len() < LEAST_TOKENS);
+    let aside = small..work.len().saturating_sub(1).max(small);
+    match pool {
+        Some(pool) if !aside.is_empty() => pool.in_place_scope(|scope| {
+            for (model, batch, logits, outcome) in work.drain(aside) {
+                scope.spawn(move |_| *outcome = model.forward(&batch, logits));
+            }
+            for (model, batch, logits, outcome) in work {
+                *outcome = model.forward(&batch, logits);
+            }
+        }),
+        _ => {
+            for (model, batch, logits, outcome) in work {
+                *outcome = model.forward(&batch, logits);
+            }
+        }
+    }
+    outcomes
 }

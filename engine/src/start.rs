@@ -122,7 +122,7 @@ impl Handle {
             share_prefixes: options.share_prefixes,
         };
         let grammar = loaded.resolver.grammar.clone();
-        let engine = Engine::new(grammar, loaded.models, &blocks, budget);
+        let engine = Engine::new(grammar, loaded.models, &blocks, budget, loaded.pool);
         Ok(Self::spawn(engine, loaded.resolver))
     }
 }
@@ -131,6 +131,7 @@ impl Handle {
 pub(crate) struct Loaded {
     pub(crate) models: Vec<Box<dyn StageModel>>,
     pub(crate) resolver: Resolver,
+    pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
 }
 
 impl Loaded {
@@ -139,7 +140,8 @@ impl Loaded {
         options: &Options,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, StartError> {
-        let models = load_stages(bundle, options, progress)?;
+        let pool = thread_pool(options.threads)?;
+        let models = load_stages(bundle, options.precision, pool.as_ref(), progress)?;
         let grammar = Arc::new(read_grammar(bundle)?);
         let manifest = bundle.manifest.clone();
         let silence = &manifest.silence;
@@ -152,16 +154,17 @@ impl Loaded {
         let voices = bundle.voices.iter().map(load_voice).collect::<Result<_, _>>()?;
         let codec = Arc::new(load_codec(bundle)?);
         let guards = Arc::new(guards);
-        Ok(Self { models, resolver: Resolver { manifest, voices, grammar, codec, guards } })
+        let resolver = Resolver { manifest, voices, grammar, codec, guards };
+        Ok(Self { models, resolver, pool })
     }
 }
 
 fn load_stages(
     bundle: &Bundle,
-    options: &Options,
+    precision: Precision,
+    pool: Option<&Arc<rayon::ThreadPool>>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Vec<Box<dyn StageModel>>, StartError> {
-    let pool = thread_pool(options.threads)?;
     let kept = bundle.kept_ids()?;
     let total = bundle.stages.iter().map(|s| s.config.parameters()).sum();
     let mut loaded = 0;
@@ -171,7 +174,7 @@ fn load_stages(
             loaded += parameters;
             progress(Progress { loaded, total });
         };
-        let model = load_stage(stage, kept, options.precision, pool.clone(), &mut count)?;
+        let model = load_stage(stage, kept, precision, pool.cloned(), &mut count)?;
         models.push(Box::new(model));
     }
     Ok(models)

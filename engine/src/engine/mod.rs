@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rayon::ThreadPool;
+
 use crate::ContextId;
 use crate::block_manager::BlockCounts;
 use crate::event::{Failure, Summary};
 use crate::grammar::Grammar;
 use crate::pipeline::{AudioJob, Context, Env, Settings, Source};
-use crate::runner::{ForwardError, StageModel};
+use crate::runner::{self, ForwardError, StageModel};
 use crate::scheduler::{Budget, Scheduled, Scheduler};
 
 /// What one step did.
@@ -30,6 +32,7 @@ pub(crate) struct Engine {
     contexts: BTreeMap<ContextId, Context>,
     jobs: VecDeque<AudioJob>,
     logits: Vec<Vec<f32>>,
+    pool: Option<Arc<ThreadPool>>,
 }
 
 impl Engine {
@@ -39,6 +42,7 @@ impl Engine {
         mut models: Vec<Box<dyn StageModel>>,
         blocks: &[usize],
         budget: Budget,
+        pool: Option<Arc<ThreadPool>>,
     ) -> Self {
         for (model, &blocks) in models.iter_mut().zip(blocks) {
             model.reserve(blocks);
@@ -51,6 +55,7 @@ impl Engine {
             contexts: BTreeMap::new(),
             jobs: VecDeque::new(),
             logits,
+            pool,
         }
     }
 
@@ -125,15 +130,9 @@ impl Engine {
 
     /// Forwards of all stages; each fills its own logits.
     fn run(&mut self, step: &[Scheduled]) -> Vec<Result<(), ForwardError>> {
-        let mut outcomes = Vec::with_capacity(self.models.len());
-        for (stage, (model, logits)) in self.models.iter_mut().zip(&mut self.logits).enumerate() {
-            logits.clear();
-            let batch = self.scheduler.batch(step, stage);
-            let outcome =
-                if batch.rows.is_empty() { Ok(()) } else { model.forward(&batch, logits) };
-            outcomes.push(outcome);
-        }
-        outcomes
+        let Self { models, logits, scheduler, pool, .. } = self;
+        let batches = (0..models.len()).map(|stage| scheduler.batch(step, stage)).collect();
+        runner::forward_all(models, batches, logits, pool.as_deref())
     }
 
     /// Gives every completed group its logits. A context that cannot go on fails alone.

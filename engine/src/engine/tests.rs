@@ -114,7 +114,7 @@ fn engine_with(blocks: usize, budget: Budget, script: &[usize]) -> Engine {
     let stages = (0..STAGES)
         .map(|stage| StageGrammar { vocabulary: vocabulary(stage), characters: characters() })
         .collect();
-    Engine::new(Arc::new(Grammar { stages }), models.collect(), &[blocks; STAGES], budget)
+    Engine::new(Arc::new(Grammar { stages }), models.collect(), &[blocks; STAGES], budget, None)
 }
 
 fn engine(blocks: usize, budget: Budget) -> Engine {
@@ -710,7 +710,7 @@ mod nano {
             Request { temperature: Some(0.0), guidance: Some(guidance), ..Request::file(text) };
         let (settings, source) = loaded.resolver.resolve(request).unwrap();
         let grammar = loaded.resolver.grammar.clone();
-        let mut engine = Engine::new(grammar, loaded.models, &[ROOMY; STAGES], BUDGET);
+        let mut engine = Engine::new(grammar, loaded.models, &[ROOMY; STAGES], BUDGET, None);
         engine.open(ContextId(0), settings, source);
         undisturbed(&mut engine).remove(&ContextId(0)).unwrap().rows
     }
