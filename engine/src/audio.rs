@@ -99,14 +99,21 @@ impl Voice {
         job.last
     }
 
-    /// Sends samples, each mark as soon as the sample it waits for has gone.
+    /// Sends samples and the marks that lie in them: what the samples mean before them, what they complete behind them.
     fn release(&mut self, samples: Vec<f32>) {
         let start = self.sent;
         self.sent += samples.len() as u64;
+        let sent = self.sent;
+        let explains = |event: &Event| !matches!(event, Event::Flushed { .. });
+        while let Some((_, event)) =
+            self.marks.pop_front_if(|(at, event)| *at <= sent && explains(event))
+        {
+            self.outbox.send(event);
+        }
         if !samples.is_empty() {
             self.outbox.send(Event::Audio { start, samples });
         }
-        while let Some((_, event)) = self.marks.pop_front_if(|(at, _)| *at <= self.sent) {
+        while let Some((_, event)) = self.marks.pop_front_if(|(at, _)| *at <= sent) {
             self.outbox.send(event);
         }
     }

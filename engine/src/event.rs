@@ -33,7 +33,7 @@ pub enum Event {
         /// Its range in the client's raw text, in code points.
         raw: Range<usize>,
     },
-    /// The codes of a chunk are complete, so its end on the timeline is known.
+    /// The codes of a chunk are complete, so its end on the timeline is known. Comes before the sound that reaches it.
     ChunkEnd {
         /// Its range in the client's raw text, in code points.
         raw: Range<usize>,
