@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use crate::audio::{self, Audio};
 use crate::engine::Engine;
 use crate::event::{Events, outbox};
+use crate::load;
 use crate::request::{Request, Resolver};
 use crate::worker::{Command, Worker};
 use crate::{ContextId, Error};
@@ -25,6 +26,9 @@ const COMMANDS: usize = 4096;
 /// Jobs under way to the audio thread: about two for each of a hundred contexts. When it is full the engine makes no more
 /// codes until one is done.
 const JOBS: usize = 256;
+
+/// When a caller that was turned away may ask again: speech turns of agents last some seconds, so a place is soon free.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What the engine has done so far, and what it holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,6 +51,10 @@ pub struct Stats {
     pub prefix_tokens: u64,
     /// Time spent in steps.
     pub busy: Duration,
+    /// Contexts with somebody listening in real time.
+    pub listeners: u64,
+    /// Step time that a second of sound costs, lately; zero until measured.
+    pub cost_per_second: Duration,
 }
 
 /// A running engine. Dropping it stops and joins the threads.
@@ -77,8 +85,12 @@ impl Handle {
     /// Opens a context; its events come through the second value.
     ///
     /// # Errors
-    /// [`Error::Option`] for a value that the bundle does not have, [`Error::Busy`] when the command queue is full.
+    /// [`Error::Option`] for a value that the bundle does not have, [`Error::Overloaded`] when one more listener could not be
+    /// kept supplied, [`Error::Busy`] when the command queue is full.
     pub fn open(&self, request: Request) -> Result<(ContextId, Events), Error> {
+        if request.max_ahead.is_some() {
+            self.admit()?;
+        }
         let (settings, source) = self.resolver.resolve(request)?;
         let id = ContextId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let commands = self.commands.clone();
@@ -133,6 +145,15 @@ impl Handle {
     /// What the engine has done and holds, as of its last step.
     pub fn stats(&self) -> Stats {
         *self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether one more listener can be kept supplied, by what sound has cost lately.
+    fn admit(&self) -> Result<(), Error> {
+        let Stats { listeners, cost_per_second, .. } = self.stats();
+        if load::holds(listeners + 1, cost_per_second) {
+            return Ok(());
+        }
+        Err(Error::Overloaded { listeners, retry_after: RETRY_AFTER })
     }
 
     fn send(&self, command: Command) -> Result<(), Error> {

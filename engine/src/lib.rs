@@ -15,6 +15,7 @@ mod handle;
 mod inspect;
 pub mod kernels;
 pub mod layout;
+mod load;
 pub mod models;
 pub mod pipeline;
 mod request;
@@ -51,6 +52,14 @@ pub enum Error {
     Busy {
         /// The size of the queue.
         commands: usize,
+    },
+    /// One more listener could not be kept supplied.
+    #[error("{listeners} listeners are all that can be kept supplied; try again in {} ms", retry_after.as_millis())]
+    Overloaded {
+        /// Who is listening.
+        listeners: u64,
+        /// When to ask again.
+        retry_after: std::time::Duration,
     },
     /// The engine has gone down.
     #[error("the engine has stopped")]

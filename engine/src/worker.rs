@@ -11,6 +11,7 @@ use crate::audio::AudioCommand;
 use crate::engine::{Engine, Step};
 use crate::event::{Event, Outbox, Summary};
 use crate::handle::Stats;
+use crate::load::Load;
 use crate::pipeline::{Context, Settings, Source};
 
 /// An outbox that holds more is not filled further: 30 s, more than any listener's buffer.
@@ -51,12 +52,16 @@ pub(crate) struct Worker {
     outgoing: VecDeque<AudioCommand>,
     readers: BTreeMap<ContextId, Reader>,
     stats: Arc<Mutex<Stats>>,
+    load: Load,
+    /// Frames completed by the last step.
+    frames: usize,
 }
 
 /// Who hears of a context, and how it ended if all its codes are made.
 struct Reader {
     outbox: Outbox,
     complete: Option<Summary>,
+    listens: bool,
 }
 
 impl Worker {
@@ -67,7 +72,8 @@ impl Worker {
         stats: Arc<Mutex<Stats>>,
     ) -> Self {
         let (outgoing, readers) = (VecDeque::new(), BTreeMap::new());
-        Self { engine, inbox, jobs, outgoing, readers, stats }
+        let (load, frames) = (Load::default(), 0);
+        Self { engine, inbox, jobs, outgoing, readers, stats, load, frames }
     }
 
     /// Runs until it is told to stop or nobody holds the engine any more; then all that are still open are cancelled.
@@ -108,7 +114,8 @@ impl Worker {
             Command::Open { id, mut settings, source, outbox } => {
                 settings.opened_at = now;
                 let (seed, first_frames) = (settings.seed, settings.window.first_frames);
-                self.readers.insert(id, Reader { outbox: outbox.clone(), complete: None });
+                let listens = settings.max_ahead.is_some();
+                self.readers.insert(id, Reader { outbox: outbox.clone(), complete: None, listens });
                 let open = AudioCommand::Open { context: id, seed, first_frames, outbox };
                 self.outgoing.push_back(open);
                 self.engine.open(id, *settings, source);
@@ -158,6 +165,7 @@ impl Worker {
             {
                 reader.complete = Some(summary.clone());
             }
+            self.frames += job.rows.first().map_or(0, Vec::len);
             self.outgoing.push_back(AudioCommand::Job(job));
         }
         step
@@ -179,8 +187,11 @@ impl Worker {
         true
     }
 
-    fn publish(&self, tokens: usize, took: Duration) {
+    fn publish(&mut self, tokens: usize, took: Duration) {
         let blocks = self.engine.blocks();
+        if tokens > 0 {
+            self.load.ran(took, std::mem::take(&mut self.frames));
+        }
         let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         if tokens > 0 {
             stats.steps += 1;
@@ -188,6 +199,8 @@ impl Worker {
             stats.busy += took;
         }
         stats.contexts = self.readers.len() as u64;
+        stats.listeners = self.readers.values().filter(|r| r.listens).count() as u64;
+        stats.cost_per_second = self.load.cost();
         stats.kv_blocks_in_use = blocks.iter().map(|b| b.in_use as u64).sum();
         stats.kv_blocks_total = blocks.iter().map(|b| b.total as u64).sum();
         stats.preemptions = self.engine.scheduler().preemptions();

@@ -97,7 +97,7 @@ pub fn refusal(error: &engine::Error) -> Code {
         engine::Error::Option { field: "language", .. } => Code::UnknownLanguage,
         engine::Error::Option { field: "style", .. } => Code::UnknownStyle,
         engine::Error::Option { .. } => Code::BadOption,
-        engine::Error::Busy { .. } => Code::Overloaded,
+        engine::Error::Busy { .. } | engine::Error::Overloaded { .. } => Code::Overloaded,
         _ => Code::Internal,
     }
 }

@@ -27,7 +27,12 @@ impl Session {
             let mut error = ErrorEvent::new(code, refused.to_string())
                 .of(&context.name)
                 .about("context.open", None);
-            error.retry_after_ms = (code == Code::Overloaded).then_some(BUSY_RETRY_MS);
+            error.retry_after_ms = match &refused {
+                engine::Error::Overloaded { retry_after, .. } => {
+                    Some(u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX))
+                }
+                _ => (code == Code::Overloaded).then_some(BUSY_RETRY_MS),
+            };
             // The id stays unused, so the client can ask for something else under the same name.
             let context = self.live.remove(&handle).expect("just found; this is a bug");
             self.names.remove(&context.name);
