@@ -175,7 +175,8 @@ async function begin(text, { style, user }) {
     passage.turn.write(piece);
   };
   const pace = ui.streamed.checked ? ui.pace.valueAsNumber : 0;
-  if (await stream(text, pace, passage.writing.signal, write)) context.end();
+  // Not awaited: the next passage may begin while this one is still being written.
+  stream(text, pace, passage.writing.signal, write).then((isWhole) => isWhole && context.end());
 }
 
 /**
