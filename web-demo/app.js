@@ -64,7 +64,9 @@ class Passage {
   /** UTF-16 units heard, evenly between what is known. */
   get heardUnits() {
     const next = this.points.findIndex(([pos]) => pos > this.played);
-    const units = (/** @type {number} */ points) => [...this.context.text].slice(0, points).join("").length;
+    // Whole words only: nobody hears half a letter.
+    const units = (/** @type {number} */ points) =>
+      [...this.context.text].slice(0, points).join("").replace(/\S+$/, "").length;
     if (next < 0) return units(this.points.at(-1)[1]);
     const [[from, first], [to, last]] = [this.points[next - 1], this.points[next]];
     return units(Math.floor(first + ((last - first) * (this.played - from)) / (to - from)));
@@ -273,11 +275,12 @@ async function interrupt() {
  * @param {Passage} passage
  * @param {import("./dovecote.js").Cancelled} cancelled
  */
-function showCancelled(passage, { heard, reason, exact, dropped_ms: dropped }) {
+function showCancelled(passage, { heard, reason, exact, generated, played }) {
   const total = [...passage.context.text].length;
   const share = `${heard.text_to} of ${total} characters were heard${exact ? "" : " (estimated)"}`;
   const last = heard.partial_word ? ", the last word in part" : "";
-  const rest = dropped > 0 ? `; ${(dropped / 1000).toFixed(1)} s of sound were dropped` : "";
+  const unplayed = (generated - played) / (passage.context.opened?.clock ?? Infinity);
+  const rest = unplayed >= 0.1 ? `; ${unplayed.toFixed(1)} s of sound were thrown away` : "";
   const why = reason === "client" || reason === "replaced" ? "Interrupted" : `Stopped by the server (${reason})`;
   passage.turn.cut(heard.text, `${why}: ${share}${last}${rest}.`);
   status.heard = heard.text;

@@ -84,6 +84,8 @@ export class Turn {
     this.#heard.className = "heard";
     this.#rest.className = "ahead";
     this.#note.className = "note";
+    // Read out when it is written; the words themselves are spoken anyway.
+    this.#note.role = "status";
     answer.append(this.#heard, this.#rest);
     item.append(answer, this.#note);
     element("empty").hidden = true;
