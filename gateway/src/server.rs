@@ -124,12 +124,17 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/v1/models", get(http::models))
         .route("/healthz", get(http::health))
         .route("/readyz", get(http::ready))
+        .route("/", get(http::demo::home))
+        .route("/demo", get(http::demo::home))
+        .route("/demo/", get(http::demo::index))
+        .route("/demo/{file}", get(http::demo::file))
         .fallback(not_found)
         .layer(DefaultBodyLimit::max(body_bytes))
         .with_state(server)
 }
 
-async fn not_found() -> Response {
+/// There is nothing at the path.
+pub(crate) async fn not_found() -> Response {
     http::problem(StatusCode::NOT_FOUND, "not_found", None, "there is nothing at this path")
 }
 

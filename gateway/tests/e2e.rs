@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail its test")]
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -91,8 +92,13 @@ impl House {
         self.http(&format!("{head}Content-Length: {length}\r\n\r\n{body}")).await
     }
 
-    /// HTTP 1.0: the body is whatever comes until the end.
     async fn http(&self, request: &str) -> (u16, Vec<u8>) {
+        let (head, body) = self.answer(request).await;
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
+    }
+
+    /// Head and body. HTTP 1.0: the body is whatever comes until the end.
+    async fn answer(&self, request: &str) -> (String, Vec<u8>) {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -100,8 +106,7 @@ impl House {
         read.expect("no answer in time").unwrap();
         let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
         let head = String::from_utf8(answer[..end].to_vec()).unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, answer[end + 4..].to_vec())
+        (head, answer[end + 4..].to_vec())
     }
 
     async fn connect(&self) -> Client {
@@ -299,6 +304,47 @@ async fn plain_requests_are_answered() {
     let (status, body) = house.get("/v1/").await;
     assert_eq!((status, &json(&body)["error"]["type"]), (404, &json!("invalid_request_error")));
     assert_eq!(house.get("/v1/tts/stream").await.0, 400);
+}
+
+/// The names in a text between `before` and a quotation mark.
+fn names<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(before).skip(1).filter_map(|rest| rest.split('"').next())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_page_comes_whole_from_here_and_may_reach_nobody_else() {
+    let house = House::open().await;
+    let ask = async |path: &str| house.answer(&format!("GET {path} HTTP/1.0\r\n\r\n")).await;
+    for path in ["/", "/demo"] {
+        let (head, _) = ask(path).await;
+        assert!(head.starts_with("HTTP/1.0 307") && head.contains("location: /demo/"), "{head}");
+    }
+    assert_eq!(house.get("/demo/nothing.js").await.0, 404);
+
+    // Whatever a file names is asked for in turn, so that none is missing in the binary.
+    let mut files = vec![String::new()];
+    let mut at = 0;
+    while let Some(name) = files.get(at).cloned() {
+        let (head, body) = ask(&format!("/demo/{name}")).await;
+        let content_type = match name.rsplit('.').next() {
+            Some("js") => "text/javascript",
+            Some("css") => "text/css",
+            Some("svg") => "image/svg+xml",
+            _ => "text/html",
+        };
+        assert!(head.contains(" 200 OK"), "{name}: {head}");
+        assert!(head.contains(&format!("content-type: {content_type}")), "{name}: {head}");
+        assert!(head.contains("content-security-policy: default-src 'none'; script-src 'self';"));
+        assert!(head.contains("cache-control: no-cache"), "{name}: {head}");
+        let body = String::from_utf8(body).unwrap();
+        let links = ["href=\"", "src=\"", "from \"./", "new URL(\"./"];
+        let named = links.iter().flat_map(|before| names(&body, before)).map(str::to_owned);
+        files.extend(named.filter(|n| !files.contains(n)).collect::<BTreeSet<_>>());
+        at += 1;
+    }
+    for name in ["app.js", "player.js", "dovecote.js", "style.css"] {
+        assert!(files.iter().any(|f| f == name), "nothing names {name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -70,6 +70,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         let address = listener.local_addr().map_err(|e| cannot("listen", args, &e))?;
         let signals = Signals::new().map_err(|e| cannot("start", args, &e))?;
         tell(&format!("listening on http://{address}"));
+        tell(&format!("hear it speak: http://{address}/demo/"));
         let served = server::run(settings, listener, engine, catalogue, signals.stop());
         served.await.map_err(|e| cannot("serve", args, &e))
     })
