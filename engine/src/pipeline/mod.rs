@@ -499,17 +499,21 @@ impl Context {
         }
     }
 
-    /// Nothing is at work. The end, a flush, or a listener about to run dry lets go what the codec keeps back.
+    /// Nothing is at work, and nothing could be cut that is. The end, a flush, or a listener about to run dry lets go what the
+    /// codec keeps back: what was spoken never waits for more text.
     fn settle_down(&mut self, env: &mut Env<'_>) {
-        let (drained, pending) = match &self.source {
-            Source::Whole { chunks, .. } => (chunks.is_empty(), !chunks.is_empty()),
-            Source::Live(passage) => (passage.is_drained(), passage.has_pending()),
+        let drained = match &self.source {
+            Source::Whole { chunks, .. } => chunks.is_empty(),
+            Source::Live(passage) => passage.is_drained(),
         };
         if drained {
             self.close(env);
             self.finished = true;
             self.jobs_tail(env).last = Some(Ok(self.summary()));
-        } else if !pending && (self.flushes > 0 || self.withheld() && env.now >= self.pause_at()) {
+            return;
+        }
+        let dry = self.withheld() && env.now >= self.pause_at();
+        if !self.parked(env.now) && (self.flushes > 0 || dry) {
             self.close(env);
         }
     }
