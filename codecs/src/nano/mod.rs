@@ -78,6 +78,14 @@ impl Nano {
         })
     }
 
+    /// The same codec for codes of the first `rows` rows only: the others add nothing, and the voice is coarser.
+    #[must_use]
+    pub fn with_rows(mut self, rows: usize) -> Self {
+        self.codebooks.truncate(rows);
+        self.network.keep_rows(rows);
+        self
+    }
+
     /// Entries of each row's codebook, the semantic row first.
     pub fn codebooks(&self) -> &[usize] {
         &self.codebooks

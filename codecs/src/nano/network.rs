@@ -22,6 +22,10 @@ pub(super) struct Network {
 }
 
 impl Network {
+    pub(super) fn keep_rows(&mut self, rows: usize) {
+        self.books.truncate(rows);
+    }
+
     pub(super) fn load(weights: &Weights, config: &Config) -> Result<Self, LoadError> {
         let (width, narrow) = (config.width, config.subframe_width);
         let blocks = |prefix: &str, width: usize, kernels: &[usize]| {

@@ -183,6 +183,19 @@ fn the_seed_decides_the_noise_and_only_that() {
 }
 
 #[test]
+fn fewer_rows_are_decoded_alone_and_change_the_sound() {
+    let codes = golden_codes("t0");
+    let whole = NANO.decode(&codes, 1).unwrap();
+    let all_rows = load(1.0).unwrap().with_rows(4).decode(&codes, 1).unwrap();
+    assert_eq!(all_rows, whole);
+    let one_row = load(1.0).unwrap().with_rows(1);
+    assert!(one_row.decode(&codes, 1).is_err(), "four rows are too many for one");
+    let coarse = one_row.decode(&codes[..1], 1).unwrap();
+    assert_eq!(coarse.len(), whole.len());
+    assert!(largest_difference(&coarse, &whole) > 0.01);
+}
+
+#[test]
 fn the_bundle_gain_scales_and_clips() {
     let codes = golden_codes("t0");
     let plain = NANO.decode(&codes, 1).unwrap();
