@@ -76,6 +76,11 @@ pub enum SettingsError {
 }
 
 impl Settings {
+    /// The number of known frames at which the grid lets more than `stable` frames go out.
+    pub fn grid_event_after(&self, stable: usize) -> usize {
+        (stable / self.grid_frames + 1) * self.grid_frames + self.withheld_frames
+    }
+
     /// Checks that every boundary these settings can make lies on a frame and on a latent.
     ///
     /// # Errors
@@ -196,11 +201,10 @@ impl Plan {
     /// The next number of known frames of this passage at which something can go out: the useful place to
     /// end a segment.
     pub fn next_event(&self) -> usize {
-        let Settings { withheld_frames, grid_frames, first_frames, .. } = self.settings;
         if self.emitted == 0 {
-            return first_frames;
+            return self.settings.first_frames;
         }
-        (self.emitted / grid_frames + 1) * grid_frames + withheld_frames
+        self.settings.grid_event_after(self.emitted)
     }
 
     /// Frames of the current passage that are known.

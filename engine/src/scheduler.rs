@@ -85,9 +85,12 @@ impl Scheduler {
         self.groups.get(&id)
     }
 
-    /// A group, to append the sampled token to.
-    pub fn group_mut(&mut self, id: GroupId) -> Option<&mut Group> {
-        self.groups.get_mut(&id)
+    /// Appends the sampled token to every member of a group.
+    ///
+    /// # Panics
+    /// When there is no such group: what was sampled from has just run.
+    pub fn append(&mut self, id: GroupId, token: u32) {
+        self.groups.get_mut(&id).expect("it has just run; this is a bug").append(token);
     }
 
     /// Names of all groups, oldest first.
@@ -341,7 +344,7 @@ mod tests {
             Scheduled { group: long, stage: 0, tokens: vec![36], completes: false }
         );
         run(&mut s, &step);
-        s.group_mut(short).unwrap().append(7);
+        s.append(short, 7);
         let step = s.schedule(by_number);
         assert_eq!(step[0].tokens, [1]);
         assert_eq!(step[1].tokens, [40]);
@@ -464,7 +467,7 @@ mod tests {
                         s.remove(p.group);
                         live.swap_remove(at);
                     } else {
-                        s.group_mut(p.group).unwrap().append(fresh);
+                        s.append(p.group, fresh);
                         fresh += 1;
                     }
                 }

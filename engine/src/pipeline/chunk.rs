@@ -44,8 +44,6 @@ pub(super) struct Chunk {
     /// Ends of the segments so far, ascending. A segment is refined as it was cut, also when later ones are known by then:
     /// what the acoustic stages see must not depend on how busy the engine is.
     pub(super) cuts: Vec<usize>,
-    /// Length of C0 at which the next segment is cut; `None`: at the end of the chunk only.
-    pub(super) next_cut: Option<usize>,
     /// Whether C0 is complete.
     pub(super) complete: bool,
     /// Number of the current attempt, 0 based.
@@ -71,7 +69,6 @@ impl Chunk {
             codes: Vec::new(),
             forced: 0,
             cuts: Vec::new(),
-            next_cut: None,
             complete: false,
             attempt: 0,
             turned_down: Vec::new(),
@@ -100,7 +97,7 @@ impl Chunk {
         self.cuts.last().copied().unwrap_or(0)
     }
 
-    /// A segment ends with the newest code.
+    /// A segment ends with the newest code: all before its end goes on to the acoustic stages and is not said again.
     pub(super) fn cut(&mut self) {
         if self.codes.len() > self.frozen() {
             self.cuts.push(self.codes.len());

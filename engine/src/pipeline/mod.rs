@@ -310,7 +310,6 @@ impl Context {
         let acoustic_rows = env.grammar.stages.len() - 1;
         let mut chunk = Chunk::new(self.next_index, text, self.passage_frames, acoustic_rows);
         self.next_index += 1;
-        chunk.next_cut = self.settings.cut_after(chunk.base).map(|n| n - chunk.base);
         if let Some(code) = self.settings.forced_first_code.filter(|_| chunk.index == 0) {
             chunk.codes.push(code);
             chunk.forced = 1;
@@ -390,29 +389,20 @@ impl Context {
             chunk.codes.truncate(from.max(chunk.frozen()));
             return self.end_attempt(at, false, env);
         }
-        if chunk.next_cut == Some(chunk.codes.len()) {
+        if self.settings.next_cut(chunk) == Some(chunk.codes.len()) {
             if !self.settings.guards.opening(&chunk.codes)
                 && chunk.attempt + 1 < self.settings.tries
             {
                 return self.end_attempt(at, false, env);
             }
-            self.freeze(at);
+            chunk.cut();
         }
-        let chunk = &self.chunks[at];
         if chunk.codes.len() >= self.settings.frame_budget(chunk) {
             return self.end_attempt(at, false, env);
         }
         let id = vocabulary.code(0, code);
-        env.scheduler.group_mut(group).expect("it has just run; this is a bug").append(id);
+        env.scheduler.append(group, id);
         Ok(())
-    }
-
-    /// A segment border: everything before it goes on to the acoustic stages and is not said again.
-    fn freeze(&mut self, at: usize) {
-        let chunk = &mut self.chunks[at];
-        chunk.cut();
-        let known = chunk.base + chunk.codes.len();
-        chunk.next_cut = self.settings.cut_after(known).map(|n| n - chunk.base);
     }
 
     /// CB0 has stopped, by itself or because a guard stopped it: the chunk is complete, or is said again.
@@ -424,8 +414,6 @@ impl Context {
         let verdict = self.settings.judge(chunk, stopped);
         if !verdict.accepted() && chunk.attempt + 1 < self.settings.tries {
             chunk.turn_down(verdict);
-            chunk.next_cut =
-                self.settings.cut_after(chunk.base + chunk.frozen()).map(|n| n - chunk.base);
             self.start_semantic(env);
             return Ok(());
         }
@@ -461,7 +449,7 @@ impl Context {
         row.push(code);
         if row.len() < refine.frames {
             let id = vocabulary.code(refine.stage, code);
-            env.scheduler.group_mut(group).expect("it has just run; this is a bug").append(id);
+            env.scheduler.append(group, id);
         } else {
             chunk.refine = None;
             env.scheduler.remove(group);

@@ -62,14 +62,17 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The passage's frame count behind `known` at which a segment is cut; `None`: at the end of the chunk only.
-    pub(super) fn cut_after(&self, known: usize) -> Option<usize> {
-        let window::Settings { first_frames, grid_frames, withheld_frames, .. } = self.window;
-        if known < first_frames {
-            return Some(first_frames);
-        }
-        let next = (known.saturating_sub(withheld_frames) / grid_frames + 1) * grid_frames;
-        (self.segments == Segments::Frames).then_some(next + withheld_frames)
+    /// Length of the chunk's C0 at which the next segment is cut; `None`: at the end of the chunk only.
+    pub(super) fn next_cut(&self, chunk: &Chunk) -> Option<usize> {
+        let known = chunk.base + chunk.frozen();
+        let event = if known < self.window.first_frames {
+            self.window.first_frames
+        } else if self.segments == Segments::Frames {
+            self.window.grid_event_after(known.saturating_sub(self.window.withheld_frames))
+        } else {
+            return None;
+        };
+        Some(event - chunk.base)
     }
 
     /// One row of CB0's logits, guided when there are two.
