@@ -22,7 +22,7 @@ use crate::models::qwen3::{self, Qwen3};
 use crate::request::{LoadedVoice, Resolver};
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
-use crate::text::ids::CharacterIds;
+use crate::text::ids::{CharacterIds, IdError};
 
 /// Longest control block, in ids: delimiters, a label of a few words, the line feed.
 const CONTROL_IDS: usize = 16;
@@ -206,11 +206,9 @@ fn thread_pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, StartEr
 
 pub(crate) fn read_grammar(bundle: &Bundle) -> Result<Grammar, LoadError> {
     let stage = |stage: &bundle::Stage| {
-        let file = stage.folder.join("tokenizer.json");
-        let json =
-            std::fs::read(&file).map_err(|source| LoadError::Io { file: file.clone(), source })?;
-        let wrong = |e: crate::text::ids::IdError| LoadError::malformed(&file, e.to_string());
-        let characters = CharacterIds::new(&json).map_err(wrong)?;
+        let file = stage.folder.join(bundle::TOKENIZER);
+        let wrong = |e: IdError| LoadError::malformed(&file, e.to_string());
+        let characters = CharacterIds::of(stage.tokenizer.clone()).map_err(wrong)?;
         let config = &stage.config;
         let vocabulary = Vocabulary {
             stage: config.stage,

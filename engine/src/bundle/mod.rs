@@ -27,7 +27,7 @@ pub use voices::{Prompt, PromptRules, Voice, VoicePrompt};
 use crate::models::config::{StageConfig, open_stage};
 use crate::text::ids::CharacterIds;
 
-const TOKENIZER: &str = "tokenizer.json";
+pub(crate) const TOKENIZER: &str = "tokenizer.json";
 
 /// A bundle whose parts fit each other.
 #[derive(Debug, Clone)]
@@ -142,7 +142,7 @@ impl Bundle {
         let file = stage.folder.join(TOKENIZER);
         let wrong = |reason: String| LoadError::malformed(&file, reason);
         let mut ids = reach::character_ids(&stage.tokenizer).map_err(|e| wrong(e.to_string()))?;
-        let table = CharacterIds::new(&read_bytes(&file)?).map_err(|e| wrong(e.to_string()))?;
+        let table = CharacterIds::of(stage.tokenizer.clone()).map_err(|e| wrong(e.to_string()))?;
         let mut control = Vec::new();
         for &language in &self.manifest.languages {
             for &style in &self.manifest.styles {
@@ -169,9 +169,8 @@ fn open_stages(root: &Path, manifest: &Manifest) -> Result<Vec<Stage>, LoadError
             let reason = format!("is {}, the folder is that of stage {index}", config.stage);
             return Err(LoadError::field(&config.file, "target_codebook", reason));
         }
-        let file = folder.join("tokenizer.json");
-        let bytes =
-            std::fs::read(&file).map_err(|source| LoadError::Io { file: file.clone(), source })?;
+        let file = folder.join(TOKENIZER);
+        let bytes = read_bytes(&file)?;
         // They are megabytes each, and the same in every stage of the public release.
         let tokenizer = match stages.last() {
             Some(before) if bytes == last => before.tokenizer.clone(),

@@ -9,6 +9,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use tokenizers::Tokenizer;
 
@@ -133,7 +134,7 @@ const TABLE_CHARS: u32 = 0x180;
 
 /// One stage's character table.
 pub struct CharacterIds {
-    tokenizer: Tokenizer,
+    tokenizer: Arc<Tokenizer>,
     table: Vec<Option<u32>>,
     start: u32,
     end: u32,
@@ -143,10 +144,18 @@ impl CharacterIds {
     /// Builds the table from the bytes of `tokenizer.json`.
     ///
     /// # Errors
-    /// [`IdError::NotATokenizer`], or [`IdError::MissingToken`] for a delimiter of the control block.
+    /// [`IdError::NotATokenizer`], or as [`CharacterIds::of`].
     pub fn new(json: &[u8]) -> Result<Self, IdError> {
         let tokenizer =
             Tokenizer::from_bytes(json).map_err(|e| IdError::NotATokenizer(e.to_string()))?;
+        Self::of(Arc::new(tokenizer))
+    }
+
+    /// Builds the table of a tokenizer, which stages may share.
+    ///
+    /// # Errors
+    /// [`IdError::MissingToken`] for a delimiter of the control block.
+    pub fn of(tokenizer: Arc<Tokenizer>) -> Result<Self, IdError> {
         let delimiter = |token| tokenizer.token_to_id(token).ok_or(IdError::MissingToken(token));
         let (start, end) = (delimiter("<|im_start|>")?, delimiter("<|im_end|>")?);
         let entry = |c| char::from_u32(c).and_then(|c| first_id(&tokenizer, c).ok());
