@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::bundle::Bundle;
+use gateway::config::Gateway;
 use gateway::protocol::Catalogue;
-use gateway::server::{self, Config};
+use gateway::server;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -32,7 +33,7 @@ impl House {
         let address = listener.local_addr().unwrap();
         let (engine, catalogue) = (Arc::new(engine), Catalogue::of(&bundle));
         let forever = std::future::pending();
-        tokio::spawn(server::run(Config::default(), listener, engine, catalogue, forever));
+        tokio::spawn(server::run(Gateway::default(), listener, engine, catalogue, forever));
         let house = Self { address };
         house.until("dovecote_ready", |ready| ready == 1.0).await;
         house
