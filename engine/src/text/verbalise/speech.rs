@@ -132,6 +132,9 @@ impl Speech {
             1 | 2 => self.count(n),
             3 | 4 if n % 1000 == 0 || (digits.len() == 3 && n.is_multiple_of(100)) => self.count(n),
             3 | 4 => {
+                if n % 1000 < 10 {
+                    return self.count(n);
+                }
                 let (high, low) = (self.count(n / 100), n % 100);
                 match low {
                     0 => self.year(n),

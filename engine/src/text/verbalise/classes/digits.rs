@@ -82,6 +82,7 @@ struct Groups<'a> {
     bracket: bool,
     blanks: usize,
     signs: usize,
+    points: usize,
     total: usize,
 }
 
@@ -95,6 +96,7 @@ impl<'a> Groups<'a> {
             bracket: false,
             blanks: 0,
             signs: 0,
+            points: 0,
             total: 0,
         };
         while found.groups.len() < GROUPS_MAX {
@@ -108,6 +110,7 @@ impl<'a> Groups<'a> {
             found.bracket |= open;
             found.end = scan;
             let blank = scan.blank();
+            let point = scan.peek() == Some('.');
             let sign =
                 !blank && scan.eat_if(|c| matches!(c, '-' | '.' | '/' | '‑' | '–')).is_some();
             let next_open = scan.peek() == Some('(');
@@ -119,6 +122,7 @@ impl<'a> Groups<'a> {
             }
             found.blanks += usize::from(blank);
             found.signs += usize::from(sign);
+            found.points += usize::from(sign && point);
         }
         (!found.groups.is_empty() && found.end.at_word_end()).then_some(found)
     }
@@ -128,6 +132,10 @@ impl<'a> Groups<'a> {
         let lengths: Vec<usize> = self.groups.iter().map(String::len).collect();
         let count = lengths.len();
         let telephone = (self.plus || self.bracket) && (7..=15).contains(&self.total);
+        if self.points > 0 {
+            // Points part versions and addresses of machines as well.
+            return lengths == [3, 3, 4] && self.points == 2;
+        }
         let signed = self.signs >= 2 && self.blanks == 0 && (7..=16).contains(&self.total);
         let card = count >= 3
             && (13..=19).contains(&self.total)

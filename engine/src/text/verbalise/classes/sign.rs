@@ -85,8 +85,8 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
             words.plus
         }
         '=' => words.equals,
-        '<' if spaced_before => words.less_than,
-        '>' if spaced_before => words.greater_than,
+        '<' if spaced_before && word(1) != Some('<') => words.less_than,
+        '>' if spaced_before && word(1) != Some('>') => words.greater_than,
         '*' if before == Some(Term::Number) && digit_behind(scan) => words.times,
         '×' | '·' if before == Some(Term::Number) && digit_behind(scan) => words.by,
         '^' => return power(scan, speech),
@@ -104,7 +104,11 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         }
         _ => return None,
     };
-    (!said.is_empty()).then(|| (scan, said.to_owned()))
+    (!said.is_empty()).then(|| {
+        // "and/or" has its "or".
+        let doubled = said == words.or && super::number::lower_case(scan.next_word()) == words.or;
+        (scan, if doubled { String::new() } else { said.to_owned() })
+    })
 }
 
 #[derive(PartialEq)]

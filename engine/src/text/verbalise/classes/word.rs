@@ -11,6 +11,8 @@ use crate::text::verbalise::speech::Speech;
 const SHORT_LETTERS_MAX: usize = 7;
 /// Longest word in capitals that is spelled though no table has it.
 const SPELLED_LETTERS_MAX: usize = 5;
+/// The same for one that could be said.
+const SPELLED_WITH_VOWELS_MAX: usize = 3;
 
 /// Whether letters could be a short form, so that what stands behind them matters.
 pub(super) fn is_short(letters: &[char], speech: &Speech) -> bool {
@@ -77,7 +79,10 @@ fn holds(
         Short::Dotted => dotted,
         Short::Title => {
             let name = same_line && next.is_some_and(char::is_uppercase);
-            capital && name && !is_behind_name(scan, speech)
+            let street = |a: &Abbreviation| a.kind == Short::Behind && a.written == short.written;
+            let ambiguous = speech.language().abbreviations.iter().any(street);
+            let certain = !ambiguous && dotted;
+            capital && (name || certain) && !(ambiguous && is_behind_name(scan, speech))
         }
         Short::Number => {
             let number = next.is_some_and(|c| c.is_ascii_digit() || c == '#');
@@ -174,7 +179,8 @@ fn single_initial<'a>(
 ) -> Option<Reading<'a>> {
     let name = end.peek().is_some_and(is_gap) && end.next_visible().is_some_and(char::is_uppercase);
     let before = scan.word_before();
-    let opens = before.is_empty() || scan.word_before_is_capital();
+    let capital = scan.word_before_is_capital() && before.chars().count() > 1;
+    let opens = before.is_empty() || capital;
     (name && opens && letter != "I").then(|| with_next_word(end, speech.spell(letter)))
 }
 
@@ -271,19 +277,24 @@ pub(super) fn is_acronym(word: &str, speech: &Speech) -> bool {
 
 /// Whether it is spoken letter by letter: known so, without a vowel, or short and not just loud among loud words.
 fn is_spelled(start: Scan<'_>, end: Scan<'_>, word: &str, speech: &Speech) -> bool {
-    if speech.language().initialisms.contains(&word) {
-        return true;
+    let language = speech.language();
+    let known = |word: &str| language.initialisms.contains(&word);
+    let loud = |next: String| {
+        let capitals = next.chars().count() >= 2 && next.chars().all(char::is_uppercase);
+        capitals && (!known(&next) || language.loud_words.contains(&&*next))
+    };
+    let before = start.word_before().to_uppercase();
+    let among_loud =
+        loud(end.next_word().iter().collect()) || (start.word_before_is_loud() && loud(before));
+    let common = language.loud_words.contains(&word);
+    if known(word) {
+        return !(common && among_loud);
     }
     let count = word.chars().count();
     let vowels = word.chars().any(|c| "AEIOUYÄÖÜÁÉÍÓÚÀÈÌÒÙÂÊÎÔÛ".contains(c));
-    if count > SPELLED_LETTERS_MAX {
-        return false;
+    if vowels {
+        count <= SPELLED_WITH_VOWELS_MAX && !common && !among_loud
+    } else {
+        count <= SPELLED_LETTERS_MAX && (!among_loud || count <= SPELLED_WITH_VOWELS_MAX)
     }
-    let loud = |next: &[char]| next.len() >= 2 && next.iter().all(|c| c.is_uppercase());
-    let among_loud = loud(end.next_word()) || start.word_before_is_loud();
-    if !vowels {
-        return !among_loud || count <= 3;
-    }
-    let common = speech.language().loud_words.contains(&word);
-    count <= 3 && !common && !among_loud
 }

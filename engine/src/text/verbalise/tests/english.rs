@@ -177,3 +177,183 @@ fn measures() {
         ],
     );
 }
+
+#[test]
+fn telephones_cards_and_machines() {
+    check(
+        "en-US",
+        Conventions::DEFAULT,
+        &[
+            (
+                "Call +1 (415) 555-0132 or",
+                "Call plus one, four one five, five five five, zero one three two or",
+            ),
+            ("(415) 555-0132.", "four one five, five five five, zero one three two."),
+            ("415-555-0132", "four one five, five five five, zero one three two"),
+            ("415.555.0132", "four one five, five five five, zero one three two"),
+            ("1-800-555-0199", "one, eight hundred, five five five, zero one nine nine"),
+            ("020 7946 0958", "zero two zero, seven nine four six, zero nine five eight"),
+            ("dial 555-0132", "dial five five five, zero one three two"),
+            (
+                "card 4111 1111 1111 1111",
+                "card four one one one, one one one one, one one one one, one one one one",
+            ),
+            ("order 48213977", "order four eight two one three nine seven seven"),
+            ("ID 123-45-6789", "ID one two three, four five, six seven eight nine"),
+            ("192.168.0.1", "one nine two dot one six eight dot zero dot one"),
+            ("Python 3.12.1", "Python three dot twelve dot one"),
+            ("v2.1.3", "version two dot one dot three"),
+            ("ext. 42", "extension forty-two"),
+        ],
+    );
+}
+
+#[test]
+fn names_with_digits() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("an H100 card", "an H one hundred card"),
+            ("A4 paper", "A four paper"),
+            ("COVID-19", "COVID nineteen"),
+            ("GPT-4o", "G P T four O"),
+            ("B2B", "B two B"),
+            ("MP3", "M P three"),
+            ("the F-16", "the F sixteen"),
+            ("X570", "X five seventy"),
+            ("my_file_name stays", "my file name stays"),
+            ("call getUserName() now", "call get User Name now"),
+            ("ISO-9001", "I S O nine thousand one"),
+            ("5G and 3D", "five G and three D"),
+        ],
+    );
+}
+
+#[test]
+fn addresses() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("see https://example.com/help.", "see example dot com slash help."),
+            ("test.user@example.com", "test dot user at example dot com"),
+            ("www.bbc.co.uk", "W W W dot B B C dot C O dot U K"),
+            (
+                "https://docs.example.com/a?b=1",
+                "docs dot example dot com slash A question mark B equals one",
+            ),
+            ("open report.pdf", "open report dot P D F"),
+            ("on github.com/rust-lang", "on github dot com slash rust dash lang"),
+            ("end of it.Then", "end of it.Then"),
+            ("#MondayMotivation", "hashtag Monday Motivation"),
+            ("by @jane_doe42", "by at jane doe forty-two"),
+            ("#1 choice", "number one choice"),
+        ],
+    );
+}
+
+#[test]
+fn short_forms() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("Dr. Okafor lives on Main St.", "Doctor Okafor lives on Main Street."),
+            ("St. John's Church", "Saint John's Church"),
+            ("12 Main St. in Oslo", "twelve Main Street in Oslo"),
+            ("Lake Dr. is closed", "Lake Drive is closed"),
+            ("Mr. and Mrs. Smith", "Mister and Missus Smith"),
+            ("Ask Prof. Lind", "Ask Professor Lind"),
+            ("apples, pears, etc.", "apples, pears, et cetera."),
+            ("etc. and so on", "et cetera and so on"),
+            ("e.g. bread", "for example bread"),
+            ("i.e., now", "that is, now"),
+            ("No. 5", "number five"),
+            ("No. That is wrong.", "No. That is wrong."),
+            ("cats vs. dogs", "cats versus dogs"),
+            ("approx. 5 kg", "approximately five kilograms"),
+            ("in the U.S. Senate", "in the U S Senate"),
+            ("in the U.S. She", "in the U S. She"),
+            ("C. S. Lewis", "C S Lewis"),
+            ("J.R.R. Tolkien", "J R R Tolkien"),
+            ("a Ph.D. in", "a P H D in"),
+            ("John Smith Jr.", "John Smith Junior."),
+            ("w/o sugar", "without sugar"),
+            ("Fig. 3 and p. 12", "figure three and page twelve"),
+        ],
+    );
+}
+
+#[test]
+fn letters_and_words_in_capitals() {
+    let rows = [
+        ("The FBI and NASA", "The FBI and Nasa", "The F B I and NASA", "The eff bee eye and NASA"),
+        ("our CEO", "our CEO", "our C E O", "our see ee oh"),
+        ("two PCs", "two PCs", "two P C's", "two pee see's"),
+        ("STOP NOW", "STOP NOW", "STOP NOW", "STOP NOW"),
+        ("IT IS FREE", "IT IS FREE", "IT IS FREE", "IT IS FREE"),
+        ("the IT team", "the IT team", "the I T team", "the eye tee team"),
+        ("in the UK.", "in the UK.", "in the U K.", "in the you kay."),
+        ("an HTTP server", "an HTTP server", "an H T T P server", "an aitch tee tee pee server"),
+    ];
+    let names = Conventions { initialisms: Initialisms::Names, ..SPACED };
+    for (text, caps, spaced, named) in rows {
+        assert_eq!(say("en-US", Conventions::DEFAULT, text), caps);
+        assert_eq!(say("en-US", SPACED, text), spaced);
+        assert_eq!(say("en-US", names, text), named);
+    }
+    let with_and = Conventions { number_and: true, ..SPACED };
+    assert_eq!(
+        say("en-GB", with_and, "1,234,567"),
+        "one million two hundred and thirty-four thousand five hundred and sixty-seven"
+    );
+}
+
+#[test]
+fn roman_numerals() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("Henry IV was", "Henry the fourth was"),
+            ("the IV drip", "the I V drip"),
+            ("Chapter XII", "Chapter twelve"),
+            ("World War II ended", "World War two ended"),
+            ("Elizabeth II's", "Elizabeth the second's"),
+            ("I am", "I am"),
+            ("Super Bowl LVIII", "Super Bowl fifty-eight"),
+            ("Rocky II", "Rocky two"),
+            ("an MD", "an M D"),
+        ],
+    );
+}
+
+#[test]
+fn signs() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("R&D", "R and D"),
+            ("Tom & Ann", "Tom and Ann"),
+            ("§ 5", "section five"),
+            ("90° left", "ninety degrees left"),
+            ("5 ± 2", "five plus or minus two"),
+            ("and/or", "and or"),
+            ("a → b", "a to b"),
+            ("Wait... now", "Wait... now"),
+            ("one — two", "one — two"),
+            ("10m²", "ten square meters"),
+            ("١٢ and ５", "twelve and five"),
+        ],
+    );
+}
+
+#[test]
+fn what_stands_between_double_angles_is_passed_through() {
+    assert_eq!(
+        say("en-US", SPACED, "<<Siân K9 $5>> sings 2 <<songs"),
+        "Siân K9 $5 sings two <<songs"
+    );
+}
