@@ -68,7 +68,7 @@ impl Handle {
         let (settings, source) = self.resolver.resolve(request)?;
         let id = ContextId(self.next_id.fetch_add(1, Ordering::Relaxed));
         let commands = self.commands.clone();
-        let (outbox, events) = outbox(move || {
+        let (outbox, events) = outbox(clock(), move || {
             // A full queue means that the step thread is about to look at every outbox anyway.
             let _ = commands.try_send(Command::Drained(id));
         });
@@ -166,9 +166,9 @@ fn spawn_named(name: &'static str, body: impl FnOnce() + Send + 'static) -> Join
         .expect("a process that cannot start two threads cannot serve")
 }
 
-/// Time since this call, for a loop that takes time as an argument.
+/// Time since this call, for whoever takes time as an argument.
 #[expect(clippy::disallowed_methods, reason = "the engine's only clock")]
-fn clock() -> impl Fn() -> Duration {
+fn clock() -> impl Fn() -> Duration + Send + Sync {
     let origin = Instant::now();
     move || origin.elapsed()
 }

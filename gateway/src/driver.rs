@@ -17,6 +17,7 @@ use engine::{ContextId, Event, Events, Failure, Request};
 use tokio::sync::watch;
 
 use crate::audio::{ENGINE_RATE, PacketMaker};
+use crate::metrics::SessionMeter;
 use crate::protocol::{Format, Handle, Input, Output, Session};
 use crate::transport::ws::Socket;
 
@@ -52,6 +53,7 @@ pub(crate) async fn drive(
     engine: Arc<engine::Handle>,
     clock: Clock,
     mut drain: watch::Receiver<Option<Duration>>,
+    meter: SessionMeter,
 ) {
     let streams = BTreeMap::new();
     let mut driver = Driver {
@@ -61,6 +63,7 @@ pub(crate) async fn drive(
         streams,
         turn: 0,
         backlog: VecDeque::new(),
+        meter,
         hung_up: false,
     };
     let mut sleep = pin!(tokio::time::sleep(FOREVER));
@@ -110,6 +113,7 @@ struct Driver {
     turn: Handle,
     /// What the engine had no room for. While there is anything, the client is not read.
     backlog: VecDeque<Output>,
+    meter: SessionMeter,
     hung_up: bool,
 }
 
@@ -133,7 +137,9 @@ impl Driver {
     }
 
     fn open(&mut self, context: Handle, request: Request, format: &Format) {
+        let voice = request.voice.clone();
         let answer = self.engine.open(request).map(|(id, events)| {
+            self.meter.voice(voice.as_deref());
             self.streams.insert(context, Stream::new(id, events, format));
         });
         self.session.handle_input(self.clock.now(), Input::Opened { context, answer });
@@ -167,6 +173,7 @@ impl Driver {
     }
 
     fn cancel(&mut self, context: Handle) {
+        self.meter.forget(context);
         let Some(stream) = self.streams.get_mut(&context) else { return };
         stream.cancel();
         if self.engine.cancel(stream.id).is_err() {
@@ -186,6 +193,8 @@ impl Driver {
 
     /// Sends what can be sent, then waits for something to happen.
     fn poll(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Poll<Input> {
+        // Also while the socket takes nothing.
+        self.count();
         if self.send(socket, cx).is_err() {
             return Poll::Ready(Input::Gone);
         }
@@ -202,7 +211,9 @@ impl Driver {
         for _ in 0..FRAMES_A_TURN {
             let Poll::Ready(ready) = socket.poll_ready(cx) else { return Ok(()) };
             ready?;
-            let Some(frame) = self.session.poll_frame(self.clock.now()) else {
+            let frame = self.session.poll_frame(self.clock.now());
+            self.count();
+            let Some(frame) = frame else {
                 if let Poll::Ready(flushed) = socket.poll_flush(cx) {
                     flushed?;
                 }
@@ -212,6 +223,12 @@ impl Driver {
         }
         cx.waker().wake_by_ref();
         Ok(())
+    }
+
+    /// Counts what has happened. The last frame polled is at the socket, or will be before anything else is.
+    fn count(&mut self) {
+        let now = self.clock.now();
+        self.session.take_notes().iter().for_each(|note| self.meter.note(note, now));
     }
 
     /// The contexts take turns at being encoded.
@@ -224,7 +241,12 @@ impl Driver {
             if !self.session.wants_audio(handle) {
                 continue;
             }
+            let now = self.clock.now();
             let Poll::Ready(news) = stream.poll(cx) else { continue };
+            if let News::Packets { packets, waited, .. } = &news {
+                let since = waited.map(|waited| now.saturating_sub(waited));
+                self.meter.packets(handle, packets.len(), since);
+            }
             if stream.is_over {
                 self.streams.remove(&handle);
             }
@@ -237,14 +259,21 @@ impl Driver {
 
 /// What a stream gives.
 enum News {
-    Packets { packets: Vec<crate::protocol::Packet>, generated: u64 },
+    /// `waited`: how long the sound had waited for this task, if these are the first packets of it.
+    Packets {
+        packets: Vec<crate::protocol::Packet>,
+        generated: u64,
+        waited: Option<Duration>,
+    },
     Event(Event),
 }
 
 impl News {
     fn into_input(self, context: Handle) -> Input {
         match self {
-            Self::Packets { packets, generated } => Input::Packets { context, packets, generated },
+            Self::Packets { packets, generated, .. } => {
+                Input::Packets { context, packets, generated }
+            }
             Self::Event(event) => Input::Engine { context, event },
         }
     }
@@ -258,6 +287,8 @@ struct Stream {
     maker: Option<PacketMaker>,
     /// Sound that waits to be encoded, and how much of it was.
     sound: (Vec<f32>, usize),
+    /// How long it had waited, until it was told.
+    waited: Option<Duration>,
     /// The engine's last event, when packets had to go before it.
     last: Option<Event>,
     is_over: bool,
@@ -268,7 +299,8 @@ impl Stream {
         let maker = PacketMaker::new(format);
         // Told in the place of the first event: the session knows what to do with a context that fails.
         let last = maker.as_ref().err().map(|e| Event::Failed(Failure::Codec(e.to_string())));
-        Self { id, events, maker: maker.ok(), sound: (Vec::new(), 0), last, is_over: false }
+        let (maker, sound) = (maker.ok(), (Vec::new(), 0));
+        Self { id, events, maker, sound, waited: None, last, is_over: false }
     }
 
     /// Nothing but the engine's last event is wanted any more.
@@ -290,7 +322,10 @@ impl Stream {
                 Poll::Ready(None) => Event::Failed(Failure::Model("the engine stopped".to_owned())),
             };
             match event {
-                Event::Audio { samples, .. } if self.maker.is_some() => self.sound = (samples, 0),
+                Event::Audio { samples, .. } if self.maker.is_some() => {
+                    self.sound = (samples, 0);
+                    self.waited = Some(self.events.waited());
+                }
                 Event::Done(_) => {
                     self.last = Some(event);
                     if let Some(packets) = self.finish() {
@@ -318,7 +353,12 @@ impl Stream {
         let packets = maker.push(piece);
         *at += piece.len();
         match packets {
-            Ok(packets) => Some(News::Packets { packets, generated: maker.samples_in() }),
+            Ok(packets) => {
+                let generated = maker.samples_in();
+                // Sound too short for a packet goes with what comes behind it.
+                let waited = if packets.is_empty() { None } else { self.waited.take() };
+                Some(News::Packets { packets, generated, waited })
+            }
             Err(error) => Some(self.end(Event::Failed(Failure::Codec(error.to_string())))),
         }
     }
@@ -329,7 +369,7 @@ impl Stream {
         let generated = maker.samples_in();
         match maker.finish() {
             Ok(packets) if packets.is_empty() => None,
-            Ok(packets) => Some(News::Packets { packets, generated }),
+            Ok(packets) => Some(News::Packets { packets, generated, waited: None }),
             Err(error) => Some(self.end(Event::Failed(Failure::Codec(error.to_string())))),
         }
     }

@@ -16,6 +16,7 @@ use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
+use crate::access;
 use crate::config::Gateway;
 use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
@@ -121,6 +122,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/demo/{file}", get(http::demo::file))
         .fallback(not_found)
         .layer(DefaultBodyLimit::max(body_bytes))
+        .layer(axum::middleware::from_fn_with_state(server.clone(), access::layer))
         .with_state(server)
 }
 

@@ -13,6 +13,7 @@ mod auth;
 mod environment;
 mod flags;
 mod livekit;
+mod logs;
 mod network;
 pub(crate) mod seconds;
 mod secret;
@@ -28,6 +29,7 @@ use toml::Table;
 pub use auth::{Auth, Key, Quota};
 pub use flags::{Flags, LogFormat, Precision};
 pub use livekit::LiveKit;
+pub use logs::Logs;
 pub use network::Network;
 pub use secret::Secret;
 pub use server::Server;
@@ -38,7 +40,7 @@ use crate::protocol::Limits;
 /// The settings file that is read when none is named, if it is there.
 const SETTINGS_FILE: &str = "dovecote.toml";
 /// The sections of the file.
-const SECTIONS: &[&str] = &["server", "limits", "auth", "tls", "livekit"];
+const SECTIONS: &[&str] = &["server", "limits", "auth", "tls", "livekit", "logs"];
 
 /// Settings that hold.
 #[derive(Debug, Clone)]
@@ -68,6 +70,8 @@ pub struct Gateway {
     pub tls: Tls,
     /// Secrets of LiveKit projects.
     pub livekit: LiveKit,
+    /// What the log tells.
+    pub logs: Logs,
 }
 
 /// `dovecote.toml`. Every key may be left out; an unknown one is an error.
@@ -84,6 +88,7 @@ struct File {
     auth: Auth,
     tls: Tls,
     livekit: LiveKit,
+    logs: Logs,
 }
 
 /// Why settings do not hold.
@@ -164,6 +169,7 @@ impl Config {
                 auth: file.auth,
                 tls: file.tls,
                 livekit: file.livekit,
+                logs: file.logs,
             },
         };
         config.gateway.check()?;

@@ -16,11 +16,16 @@ use engine::Summary;
 use super::alignment::{Alignment, Heard};
 use super::event::{Cancelled, Commit, Done, Freed, ServerEvent, TextRange, Timing, Usage};
 use super::format::Format;
+use super::note::{Gap, Sound};
 use super::pacer::{Leave, Pacer};
 use super::{Handle, Packet, millis};
 
 /// Length of a commit.
 const COMMIT_SECONDS: u64 = 2;
+/// What a listener has in hand before playing begins; a gap that this covers is not heard.
+const START_BUFFER: Duration = Duration::from_millis(40);
+/// Text that comes later than this before the listener runs dry cannot be spoken in time: the gap is the writer's.
+const TEXT_LEAD: Duration = Duration::from_millis(500);
 const KIND_AUDIO: u8 = 1;
 const FLAG_COMMIT: u8 = 0x01;
 const FLAG_LAST: u8 = 0x02;
@@ -89,6 +94,8 @@ pub(crate) struct Context {
     commit_from: u64,
     commit_text_from: usize,
     first_text_at: Option<Duration>,
+    last_text_at: Option<Duration>,
+    was_held: bool,
     first_audio_at: Option<Duration>,
 }
 
@@ -117,6 +124,8 @@ impl Context {
             commit_from: 0,
             commit_text_from: 0,
             first_text_at: None,
+            last_text_at: None,
+            was_held: false,
             first_audio_at: None,
         }
     }
@@ -127,6 +136,7 @@ impl Context {
         self.text_chars += text.chars().count();
         self.next_seq += 1;
         self.first_text_at.get_or_insert(now);
+        self.last_text_at = Some(now);
     }
 
     /// Characters that no chunk has taken.
@@ -182,6 +192,7 @@ impl Context {
         }
         if matches!(self.queue.front(), Some(Item::Packet(_))) {
             let (leave, news) = self.pacer.leave(now);
+            self.was_held |= leave != Leave::Go;
             if news {
                 return Next::Event(self.parked(leave, now));
             }
@@ -238,6 +249,22 @@ impl Context {
         self.packets += 1;
         self.pacer.send(packet.duration, now);
         frame.into()
+    }
+
+    /// What is to be counted of the sound that was just sent; `before` is how far the listener was until then.
+    pub(crate) fn sound_sent(&mut self, before: &Pacer, bytes: usize, now: Duration) -> Sound {
+        let is_first = before.sent() == 0;
+        let had_text = |dry| self.last_text_at.is_some_and(|at| at + TEXT_LEAD <= dry);
+        let dry = before.dry_at().filter(|&dry| dry + START_BUFFER < now);
+        Sound {
+            context: self.handle,
+            packets: 1,
+            bytes,
+            duration: self.pacer.sounding(self.pacer.sent() - before.sent()),
+            first_after: self.first_text_at.filter(|_| is_first).map(|at| now - at),
+            gap: dry.map(|dry| Gap { length: now - dry - START_BUFFER, had_text: had_text(dry) }),
+            was_held: std::mem::take(&mut self.was_held),
+        }
     }
 
     fn commit(&mut self, to: u64, last: bool) -> ServerEvent {

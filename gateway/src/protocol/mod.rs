@@ -16,6 +16,7 @@ mod catalogue;
 mod context;
 mod event;
 mod format;
+mod note;
 mod pacer;
 mod session;
 mod timer;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use catalogue::{Catalogue, Model, Voice};
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
+pub use note::{Gap, Note, Sound};
 pub use session::{Session, Setup};
 
 use crate::config::seconds;

@@ -5,16 +5,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::extract::State;
 use axum::extract::ws::{
     CloseFrame, Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection,
 };
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Sink, SinkExt, Stream};
 use tokio_tungstenite::tungstenite;
 
+use crate::access::Access;
 use crate::driver::{Clock, drive};
+use crate::metrics::SessionMeter;
 use crate::protocol::{Frame, Input, SUBPROTOCOL, Session};
 use crate::server::Server;
 use crate::transport::http::{busy, problem};
@@ -22,6 +24,7 @@ use crate::transport::http::{busy, problem};
 /// Answers an upgrade, or says why not.
 pub(crate) async fn stream(
     State(server): State<Arc<Server>>,
+    Extension(access): Extension<Access>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
@@ -44,13 +47,14 @@ pub(crate) async fn stream(
     }
     let admission = match server.sessions.admit() {
         Ok(admission) => admission,
-        Err(refused) => return busy(&refused),
+        Err(refused) => return busy(&server, &refused),
     };
     upgrade.on_upgrade(async move |socket| {
         let clock = Clock::start();
         let session = Session::new(server.session_setup(), clock.now());
         let drain = admission.drain.clone();
-        drive(session, Socket::new(socket), server.engine.clone(), clock, drain).await;
+        let meter = SessionMeter::new(server.metrics.clone(), access);
+        drive(session, Socket::new(socket), server.engine.clone(), clock, drain, meter).await;
         drop(admission);
     })
 }

@@ -10,6 +10,7 @@ use crate::protocol::event::{
     Audio, Cancel, ClientEvent, EndSession, ErrorEvent, Flush, Open, ParseError, Played, Ready,
     Replaces, Server, ServerEvent, Start, TextDelta, WireLimits, parse,
 };
+use crate::protocol::note::Note;
 use crate::protocol::timer::Timer;
 use crate::protocol::{Handle, Output, millis};
 
@@ -228,6 +229,7 @@ impl Session {
             return self.error(ErrorEvent::new(code, message).of(&delta.ctx).about("text", seq));
         }
         context.push_text(&delta.text, now);
+        self.notes.push(Note::Text { chars });
         if !delta.text.is_empty() {
             self.outputs.push_back(Output::Speak { context: handle, text: delta.text.clone() });
         }

@@ -28,6 +28,7 @@ use super::catalogue::Catalogue;
 use super::context::{Context, Next, Phase as ContextPhase};
 use super::event::{Cancelled, ErrorEvent, Opened, Options, ServerEvent};
 use super::format::Format;
+use super::note::Note;
 use super::timer::{Timer, Timers};
 use super::{Frame, Handle, Input, Limits, Output};
 use crate::error::Code;
@@ -114,6 +115,8 @@ pub struct Session {
     /// Whose turn it was last.
     turn: Handle,
     timers: Timers,
+    /// What the driver has not counted yet.
+    notes: Vec<Note>,
 }
 
 impl Session {
@@ -136,6 +139,7 @@ impl Session {
             bad_in_row: 0,
             turn: 0,
             timers,
+            notes: Vec::new(),
         }
     }
 
@@ -178,6 +182,11 @@ impl Session {
     /// What the engine is to do next.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+
+    /// What happened since the last call that is worth counting; to be called after every frame.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
     }
 
     /// When to come back with [`Input::Tick`] at the latest.
@@ -232,7 +241,14 @@ impl Session {
         }
         let event = match self.control.pop_front()? {
             Control::Event(event) => event,
-            Control::Cancelled { answer, .. } => ServerEvent::Cancelled(answer),
+            Control::Cancelled { answer, since, .. } => {
+                self.notes.push(Note::Cancelled {
+                    reason: answer.reason,
+                    late: answer.late,
+                    answered_after: now.saturating_sub(since),
+                });
+                ServerEvent::Cancelled(answer)
+            }
             Control::Opened(handle, opened) => {
                 if let Some(context) = self.live.get_mut(&handle) {
                     context.announced = true;
@@ -242,6 +258,7 @@ impl Session {
             Control::Ping => return Some(Frame::Ping),
             Control::Close { code, reason } => {
                 self.phase = Phase::Closed;
+                self.notes.push(Note::Closed(code));
                 return Some(Frame::Close { code, reason });
             }
         };
@@ -255,6 +272,7 @@ impl Session {
             behind.chain(self.live.range(..=self.turn).map(|(&h, _)| h)).collect();
         for handle in order {
             let Some(context) = self.live.get_mut(&handle) else { continue };
+            let before = context.pacer.clone();
             let next = context.next(now);
             let is_over = context.phase == ContextPhase::Done;
             let frame = match next {
@@ -266,7 +284,11 @@ impl Session {
                     }
                     continue;
                 }
-                Next::Audio(bytes) => Frame::Audio(bytes),
+                Next::Audio(bytes) => {
+                    let sound = context.sound_sent(&before, bytes.len(), now);
+                    self.notes.push(Note::Sound(sound));
+                    Frame::Audio(bytes)
+                }
                 Next::Event(event) => self.text_frame(&event),
             };
             self.turn = handle;
@@ -279,6 +301,7 @@ impl Session {
     }
 
     fn text_frame(&mut self, event: &ServerEvent) -> Frame {
+        self.notes.extend(Note::of(event));
         let json = event.to_json(self.n);
         self.n += 1;
         Frame::Text(json)

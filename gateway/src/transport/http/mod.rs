@@ -70,11 +70,12 @@ pub(crate) fn problem(
 }
 
 /// There is no place.
-pub(crate) fn busy(refused: &Refused) -> Response {
-    let code = match refused {
-        Refused::Full { .. } => "overloaded",
-        Refused::Draining => "shutting_down",
+pub(crate) fn busy(server: &Server, refused: &Refused) -> Response {
+    let (code, reason) = match refused {
+        Refused::Full { .. } => ("overloaded", "full"),
+        Refused::Draining => ("shutting_down", "draining"),
     };
+    server.metrics.wire.sessions.refused.with_label_values(&[reason]).inc();
     let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, code, None, &refused.to_string());
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
     response

@@ -8,10 +8,11 @@
 //! A client that leaves drops the body, and with it the context.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
+use axum::extract::{Extension, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use codecs::ogg::{OggError, OggHead, OggWriter};
@@ -23,6 +24,7 @@ use futures_util::stream;
 use serde::Deserialize;
 
 use super::{busy, problem};
+use crate::access::Access;
 use crate::audio::ENGINE_RATE;
 use crate::server::{Server, next};
 use crate::sessions::Admission;
@@ -74,6 +76,7 @@ impl Format {
 /// Answers with sound.
 pub(crate) async fn speak(
     State(server): State<Arc<Server>>,
+    Extension(access): Extension<Access>,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let body = match body {
@@ -96,11 +99,12 @@ pub(crate) async fn speak(
     };
     let admission = match server.sessions.admit() {
         Ok(admission) => admission,
-        Err(refused) => return busy(&refused),
+        Err(refused) => return busy(&server, &refused),
     };
+    access.voice(Some(&voice));
     let request = Request { voice: Some(voice), ..Request::whole(asked.input) };
     match server.engine.open(request) {
-        Ok((_, events)) => answer(events, format, admission).await,
+        Ok((_, events)) => answer(events, format, admission, access).await,
         Err(error @ engine::Error::Option { .. }) => {
             problem(StatusCode::BAD_REQUEST, "bad_value", None, &error.to_string())
         }
@@ -167,7 +171,7 @@ fn check(asked: &Asked, server: &Server) -> Result<(Format, String), Refusal> {
 }
 
 /// Waits for the first sound, so that a failure before it has a status of its own; then streams.
-async fn answer(events: Events, format: Format, admission: Admission) -> Response {
+async fn answer(events: Events, format: Format, admission: Admission, access: Access) -> Response {
     let first = loop {
         match next(&events).await {
             Some(Event::Failed(failure)) => {
@@ -189,7 +193,10 @@ async fn answer(events: Events, format: Format, admission: Admission) -> Respons
             return problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", None, &message);
         }
     };
-    let speech = Speech { events, first: Some(first), writer: Some(writer), _admission: admission };
+    // Until the last byte is out.
+    access.outcome("gone");
+    let (first, writer) = (Some(first), Some(writer));
+    let speech = Speech { events, first, writer, access, _admission: admission };
     let body = Body::from_stream(stream::try_unfold(speech, Speech::advance));
     ([(header::CONTENT_TYPE, format.content_type())], body).into_response()
 }
@@ -201,6 +208,7 @@ struct Speech {
     first: Option<Event>,
     /// None once the last byte is out.
     writer: Option<Writer>,
+    access: Access,
     _admission: Admission,
 }
 
@@ -227,18 +235,30 @@ impl Speech {
             };
             let bytes = match event {
                 Some(Event::Audio { samples, .. }) => {
+                    self.access.sound(sounding(samples.len()));
                     let bytes = writer.write(&samples)?;
                     self.writer = Some(writer);
                     bytes
                 }
-                Some(Event::Done(_)) => writer.finish()?,
-                Some(Event::Failed(failure)) => return Err(failure.into()),
+                Some(Event::Done(_)) => {
+                    self.access.outcome("done");
+                    writer.finish()?
+                }
+                Some(Event::Failed(failure)) => {
+                    self.access.outcome("failed");
+                    return Err(failure.into());
+                }
                 Some(Event::Cancelled(_)) | None => return Err(BodyError::Stopped),
                 Some(_) => continue,
             };
             return Ok(Some((bytes.into(), self)));
         }
     }
+}
+
+/// How long so many samples sound.
+fn sounding(samples: usize) -> Duration {
+    Duration::from_secs_f64(samples as f64 / f64::from(ENGINE_RATE))
 }
 
 /// Samples to the bytes of a file.
