@@ -1,10 +1,12 @@
 //! The gateway: commands and servers over the engine.
 
 mod audio;
+pub mod auth;
 pub mod commands;
 pub mod config;
 mod driver;
 pub mod error;
+pub mod locks;
 pub mod protocol;
 pub mod server;
 mod sessions;

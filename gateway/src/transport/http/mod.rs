@@ -1,7 +1,9 @@
 //! The plain requests: health, lists, and errors in the shape that speech clients know.
 
 pub(crate) mod demo;
+pub(crate) mod gate;
 pub(crate) mod speech;
+pub(crate) mod tokens;
 
 use std::sync::Arc;
 
