@@ -7,6 +7,7 @@ pub mod config;
 mod driver;
 pub mod error;
 pub mod locks;
+mod metrics;
 pub mod protocol;
 pub mod server;
 mod sessions;

@@ -8,18 +8,20 @@ use std::time::{Duration, SystemTime};
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Router, middleware, response::Response};
 use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::auth::Caller;
+use crate::auth::{Caller, Over};
 use crate::config::Gateway;
 use crate::driver::Clock;
 use crate::locks::Locks;
+use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
-use crate::sessions::{Admission, Sessions};
+use crate::sessions::{Admission, Refused, Sessions};
 use crate::transport::accept::Acceptor;
 use crate::transport::http::gate::{self, too_many};
 use crate::transport::{http, ws};
@@ -36,6 +38,7 @@ pub(crate) struct Server {
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) sessions: Sessions,
     pub(crate) locks: Locks,
+    pub(crate) metrics: Arc<Metrics>,
     is_warm: AtomicBool,
     clock: Clock,
 }
@@ -68,11 +71,29 @@ impl Server {
     /// Takes a place for somebody, of the house and of those of the key.
     ///
     /// # Errors
-    /// The answer that says which are all taken.
-    pub(crate) fn admit(&self, caller: &Caller) -> Result<Admission, Response> {
-        let key_place = caller.allowance.session().map_err(|over| too_many(&over))?;
-        let admission = self.sessions.admit().map_err(|refused| http::busy(&refused))?;
+    /// Which are all taken.
+    pub(crate) fn admit(&self, caller: &Caller) -> Result<Admission, NoPlace> {
+        let key_place = caller.allowance.session()?;
+        let admission = self.sessions.admit()?;
         Ok(admission.with(key_place))
+    }
+}
+
+/// Whose places are all taken; becomes the answer that says so.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoPlace {
+    #[error(transparent)]
+    Key(#[from] Over),
+    #[error(transparent)]
+    House(#[from] Refused),
+}
+
+impl IntoResponse for NoPlace {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Key(over) => too_many(&over),
+            Self::House(refused) => http::busy(&refused),
+        }
     }
 }
 
@@ -101,10 +122,12 @@ pub async fn run_with(
     catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
 ) {
+    let model = catalogue.models.first().map_or("", |model| &*model.id);
     let server = Arc::new(Server {
         sessions: Sessions::new(config.server.max_sessions),
         locks: locks.clone(),
         config,
+        metrics: Arc::new(Metrics::new(engine.clone(), model)),
         engine,
         catalogue: Arc::new(catalogue),
         is_warm: AtomicBool::new(false),
@@ -148,6 +171,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route_layer(middleware::from_fn_with_state(server.clone(), gate::gate));
     Router::new()
         .merge(guarded)
+        .route("/metrics", get(http::metrics))
         .route("/healthz", get(http::health))
         .route("/readyz", get(http::ready))
         .route("/", get(http::demo::home))
@@ -180,6 +204,7 @@ async fn warm_up(server: &Server) {
         }
     }
     server.is_warm.store(true, Ordering::Relaxed);
+    server.metrics.ready();
     tracing::info!("ready");
 }
 

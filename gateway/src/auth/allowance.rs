@@ -50,7 +50,6 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Session,
-    #[cfg_attr(not(test), expect(dead_code, reason = "sessions take it with their next change"))]
     Context,
 }
 

@@ -50,7 +50,7 @@ pub(crate) async fn stream(
     }
     let admission = match server.admit(&caller) {
         Ok(admission) => admission,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     upgrade.on_upgrade(async move |socket| {
         let clock = Clock::start();

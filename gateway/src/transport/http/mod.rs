@@ -5,14 +5,16 @@ pub(crate) mod gate;
 pub(crate) mod speech;
 pub(crate) mod tokens;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use crate::metrics;
 use crate::server::Server;
 use crate::sessions::Refused;
 
@@ -29,6 +31,20 @@ pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Response {
     let ready = server.is_ready();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(json!({"ready": ready}))).into_response()
+}
+
+/// All metrics, for a scraper on this machine or with a key.
+pub(crate) async fn metrics(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Response {
+    if !gate::may_scrape(&server, peer.ip(), &headers) {
+        let message = "metrics are for this machine, or for who has a key";
+        return problem(StatusCode::FORBIDDEN, "forbidden", None, message);
+    }
+    let text = server.metrics.text(server.is_ready());
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
 /// The voices, for native and ElevenLabs clients alike.

@@ -99,7 +99,7 @@ pub(crate) async fn speak(
     };
     let admission = match server.admit(&caller) {
         Ok(admission) => admission,
-        Err(refused) => return refused,
+        Err(refused) => return refused.into_response(),
     };
     if let Err(over) = caller.allowance.chars(asked.input.chars().count(), server.since_start()) {
         return too_many(&over);
