@@ -28,7 +28,7 @@ mod start;
 pub mod text;
 mod worker;
 
-pub use event::{Event, Events, Failure, Summary};
+pub use event::{CharEnd, Event, Events, Failure, Summary};
 pub use handle::{Handle, Stats};
 pub use inspect::{Inspection, StageSize, inspect};
 pub use kernels::matrix::Precision;

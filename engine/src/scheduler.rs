@@ -178,6 +178,7 @@ impl Scheduler {
                     computed: member.computed,
                     blocks: member.table.blocks().to_vec(),
                     logits: scheduled.completes,
+                    watched: member.watched.clone(),
                 });
             }
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::batch::{BLOCK_TOKENS, Batch};
 use crate::bundle::{Prompt, Silence};
-use crate::event::Event;
+use crate::event::{CharEnd, Event};
 use crate::grammar::StageGrammar;
 use crate::guards::Guards;
 use crate::layout::Vocabulary;
@@ -30,6 +30,7 @@ const BUDGET: Budget = Budget { prefill_tokens: 256, sequences: 64, share_prefix
 struct Hashing {
     vocabulary: Vocabulary,
     slots: Vec<u64>,
+    attention: Vec<f32>,
     /// What is said instead of what the hash says, as long as it lasts.
     script: VecDeque<usize>,
     broken_after: Option<u32>,
@@ -51,6 +52,7 @@ impl StageModel for Hashing {
 
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
         self.forwards += 1;
+        self.attention.clear();
         for (number, row) in batch.rows.iter().enumerate() {
             let slot =
                 |t: usize| row.blocks[t / BLOCK_TOKENS] as usize * BLOCK_TOKENS + t % BLOCK_TOKENS;
@@ -66,6 +68,8 @@ impl StageModel for Hashing {
                 (h ^ self.slots[slot(t)]).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
             });
             let start = logits.len();
+            self.attention
+                .extend(row.watched.clone().map(|t| rng::uniform(hash, 2, t as u64) as f32));
             logits
                 .extend((0..self.outputs()).map(|i| rng::uniform(hash, 1, i as u64) as f32 * 4.0));
             if self.broken_after == Some(self.forwards) && number + 1 == batch.rows.len() {
@@ -81,6 +85,10 @@ impl StageModel for Hashing {
             }
         }
         Ok(())
+    }
+
+    fn attention(&self) -> &[f32] {
+        &self.attention
     }
 }
 
@@ -108,8 +116,14 @@ fn engine_with(blocks: usize, budget: Budget, script: &[usize]) -> Engine {
     let models = (0..STAGES).map(|stage| {
         let script = if stage == 0 { script.iter().copied().collect() } else { VecDeque::new() };
         let vocabulary = vocabulary(stage);
-        Box::new(Hashing { vocabulary, slots: Vec::new(), script, broken_after: None, forwards: 0 })
-            as Box<dyn StageModel>
+        Box::new(Hashing {
+            vocabulary,
+            slots: Vec::new(),
+            attention: Vec::new(),
+            script,
+            broken_after: None,
+            forwards: 0,
+        }) as Box<dyn StageModel>
     });
     let stages = (0..STAGES)
         .map(|stage| StageGrammar { vocabulary: vocabulary(stage), characters: characters() })
@@ -163,6 +177,7 @@ const TALE: [&str; 5] =
 struct Spoken {
     rows: Vec<Vec<u16>>,
     ends: Vec<u64>,
+    aligned: Vec<CharEnd>,
     outcome: Option<Result<Summary, Failure>>,
 }
 
@@ -179,6 +194,10 @@ fn hear(engine: &mut Engine, heard: &mut Heard) {
         spoken.ends.extend(job.marks.iter().filter_map(|(_, event)| match event {
             Event::ChunkEnd { end, .. } => Some(*end),
             _ => None,
+        }));
+        spoken.aligned.extend(job.marks.iter().flat_map(|(_, event)| match event {
+            Event::Aligned { ends } => ends.clone(),
+            _ => Vec::new(),
         }));
         spoken.outcome = job.last;
     }
@@ -229,6 +248,10 @@ fn a_passage_is_spoken_chunk_by_chunk_to_its_end() {
     assert!(frames >= 5 * TALE.len());
     assert!(spoken.rows.iter().all(|row| row.len() == frames), "all rows are equally long");
     assert_eq!(spoken.ends[4], frames as u64 * 1920);
+    let spoken_chars: usize = TALE.iter().map(|text| text.len()).sum();
+    assert_eq!(spoken.aligned.len(), spoken_chars, "every character ends once");
+    assert!(spoken.aligned.is_sorted_by(|a, b| a.raw_to < b.raw_to && a.sample <= b.sample));
+    assert_eq!(spoken.aligned.last().map(|end| end.raw_to), Some(spoken_chars));
 }
 
 #[test]
@@ -393,6 +416,7 @@ fn broken_numbers_fail_their_context_alone() {
     engine.models[0] = Box::new(Hashing {
         vocabulary: vocabulary(0),
         slots: vec![0; ROOMY * BLOCK_TOKENS],
+        attention: Vec::new(),
         script: VecDeque::new(),
         broken_after: Some(4),
         forwards: 0,
