@@ -502,17 +502,23 @@ impl Context {
         }
     }
 
-    /// Which characters of the oldest chunk end in what goes out, each event with the sample that it must come before. By
-    /// the codes that were known to each release, however many have come since: the answer must not depend on how busy the
-    /// engine is.
+    /// Which characters of the oldest chunk end in what goes out, with the sample that the event must come before. Told step
+    /// by step of the codec's grid, by the codes that a step needs, however many there are by now: the answer must not depend
+    /// on how busy the engine is.
     fn align(&mut self, releases: &[Release], spoken: bool) -> Vec<(u64, Event)> {
         let start = self.sample(self.chunks.front().map_or(0, |chunk| chunk.base));
         let Some(chunk) = self.chunks.front_mut() else { return Vec::new() };
         let mut ends = Vec::new();
-        for release in releases.iter().filter(|r| r.emit.end > chunk.base) {
-            let frames = release.decode.end.saturating_sub(chunk.base).min(chunk.codes.len());
-            let until = (release.emit.end - chunk.base) * FRAME_SAMPLES;
-            ends.extend(chunk.alignment.ends(frames, start, until as u64));
+        let grid = self.settings.window.grid_frames;
+        for release in releases {
+            let mut out = release.emit.start;
+            while out < release.emit.end {
+                out = ((out / grid + 1) * grid).min(release.emit.end);
+                let Some(out) = out.checked_sub(chunk.base) else { continue };
+                let frames = (out + self.settings.window.withheld_frames).min(chunk.codes.len());
+                let until = (out * FRAME_SAMPLES) as u64;
+                ends.extend(chunk.alignment.ends(frames, start, until));
+            }
         }
         if spoken {
             ends.extend(chunk.alignment.rest(chunk.codes.len(), start));

@@ -9,7 +9,7 @@ use crate::models::qwen3::{Options, Qwen3};
 use crate::runner::StageModel;
 use std::path::Path;
 
-/// Bounds on the error of a word's end on the held-out list, in milliseconds. Measured: median 10, 95th percentile 33; a
+/// Bounds on the error of a word's end on the held-out list, in milliseconds. Measured: median 11, 95th percentile 33; a
 /// frame is 80, and evenly spread characters are 119 and 451 away.
 const MEDIAN_MS: f64 = 15.0;
 const P95_MS: f64 = 50.0;
@@ -47,7 +47,7 @@ fn told(ends: &[CharEnd]) -> Vec<(usize, u64)> {
 
 #[test]
 fn a_path_never_goes_back_for_one_stray_look() {
-    let rows = [0, 1, 1, 4, 2, 3, 4].map(|at| look(5, at)).concat();
+    let rows = [0, 1, 4, 1, 2, 3, 4].map(|at| look(5, at)).concat();
     assert_eq!(path(&rows, 5), [0, 1, 1, 1, 2, 3, 4]);
     assert_eq!(path(&look(5, 3), 5), [3]);
 }
