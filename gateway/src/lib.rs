@@ -5,6 +5,7 @@ pub mod commands;
 pub mod config;
 mod driver;
 pub mod error;
+mod metrics;
 pub mod protocol;
 pub mod server;
 mod sessions;
