@@ -24,7 +24,9 @@ pub mod runner;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
+mod sound;
 mod start;
+pub mod stub;
 pub mod text;
 mod worker;
 

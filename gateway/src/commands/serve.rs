@@ -4,8 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use clap::ValueEnum;
 use engine::Handle;
-use engine::bundle::Bundle;
+use engine::stub::{self, Script};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -13,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::progress::Progress;
 use super::{CommandError, licence_line, open_bundle, tell};
 use crate::config::Config;
+use crate::control;
 use crate::protocol::Catalogue;
 use crate::server;
 
@@ -44,6 +46,27 @@ pub struct Args {
     /// Listen beyond this machine although there are no keys: whoever reaches the port may speak
     #[arg(long, env = "DOVECOTE_INSECURE_OPEN", hide_env_values = true)]
     insecure_open: bool,
+    /// What speaks
+    #[arg(long, env = "DOVECOTE_ENGINE", hide_env_values = true, value_enum, default_value_t)]
+    engine: EngineKind,
+    /// Where the stub engine takes scripts and shows counters; a loopback address, only with a stub
+    #[arg(long, env = "DOVECOTE_CONTROL", hide_env_values = true, value_name = "ADDR:PORT")]
+    control: Option<SocketAddr>,
+    /// What the stub engine does until it is told otherwise, as JSON: {"rtf": 0.5} (docs/stub-engine.md)
+    #[arg(long, env = "DOVECOTE_SCRIPT", hide_env_values = true, value_name = "JSON")]
+    script: Option<String>,
+}
+
+/// What turns text into sound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum EngineKind {
+    /// The networks and the codec of a bundle
+    #[default]
+    Native,
+    /// Tones without a model, for load tests and client developers; packets are encoded beforehand
+    Stub,
+    /// The same, but each packet is encoded when it is sent
+    StubLive,
 }
 
 /// Serves until a signal comes.
@@ -58,10 +81,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         );
         return Err(CommandError::Usage(message));
     }
-    let bundle = open_bundle(config)?;
-    tell(&licence_line(&bundle));
-    let engine = Arc::new(start(&bundle, config)?);
-    let catalogue = Catalogue::of(&bundle);
+    let Voice { engine, catalogue, stub } = Voice::start(args, config)?;
     let settings = server::Config { max_sessions: args.max_sessions, ..server::Config::default() };
     let runtime = Runtime::new().map_err(|e| cannot("start", args, &e))?;
     runtime.block_on(async {
@@ -71,16 +91,59 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         let signals = Signals::new().map_err(|e| cannot("start", args, &e))?;
         tell(&format!("listening on http://{address}"));
         tell(&format!("hear it speak: http://{address}/demo/"));
+        if let (Some(stub), Some(control)) = (stub, args.control) {
+            let listener =
+                TcpListener::bind(control).await.map_err(|e| cannot("control", args, &e))?;
+            let address = listener.local_addr().map_err(|e| cannot("control", args, &e))?;
+            tell(&format!("control address http://{address}"));
+            tokio::spawn(control::serve(listener, engine.clone(), stub));
+        }
         let served = server::run(settings, listener, engine, catalogue, signals.stop());
         served.await.map_err(|e| cannot("serve", args, &e))
     })
 }
 
-fn start(bundle: &Bundle, config: &Config) -> Result<Handle, CommandError> {
-    let bar = Progress::loading(io::IsTerminal::is_terminal(&io::stderr()));
-    let engine = Handle::start(bundle, &config.engine, &mut |p| bar.loaded(p.loaded, p.total))?;
-    bar.finish();
-    Ok(engine)
+/// What speaks, and what can be asked of it.
+struct Voice {
+    engine: Arc<Handle>,
+    catalogue: Catalogue,
+    stub: Option<stub::Control>,
+}
+
+impl Voice {
+    fn start(args: &Args, config: &Config) -> Result<Self, CommandError> {
+        if args.engine != EngineKind::Native {
+            return Self::stub(args);
+        }
+        if args.control.is_some() || args.script.is_some() {
+            let message = "--control and --script are for --engine stub and stub-live";
+            return Err(CommandError::Usage(message.to_owned()));
+        }
+        let bundle = open_bundle(config)?;
+        tell(&licence_line(&bundle));
+        let bar = Progress::loading(io::IsTerminal::is_terminal(&io::stderr()));
+        let progress = &mut |p: engine::Progress| bar.loaded(p.loaded, p.total);
+        let engine = Handle::start(&bundle, &config.engine, progress)?;
+        bar.finish();
+        let catalogue = Catalogue::of(&bundle);
+        Ok(Self { engine: Arc::new(engine), catalogue, stub: None })
+    }
+
+    fn stub(args: &Args) -> Result<Self, CommandError> {
+        let usage = |message: String| CommandError::Usage(message);
+        if let Some(control) = args.control.filter(|c| !c.ip().is_loopback()) {
+            return Err(usage(format!(
+                "--control {control}: only a loopback address controls a stub"
+            )));
+        }
+        let script = args.script.as_deref().map_or(Ok(Script::default()), serde_json::from_str);
+        let script = script.map_err(|e| usage(format!("--script: {e}")))?;
+        let (engine, control) = stub::start(script).map_err(|e| usage(format!("--script: {e}")))?;
+        let manifest = stub::manifest();
+        tell(&format!("{}: {}", manifest.name, manifest.license));
+        let catalogue = Catalogue::of_manifest(&manifest);
+        Ok(Self { engine: Arc::new(engine), catalogue, stub: Some(control) })
+    }
 }
 
 fn cannot(what: &str, args: &Args, error: &io::Error) -> CommandError {
