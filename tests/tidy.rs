@@ -31,6 +31,7 @@ const ENGINE_FACE: &[&str] = &[
     "bundle",
     "device",
     "inspect",
+    "stats",
     "stub",
     "text",
 ];

@@ -6,6 +6,7 @@ pub mod config;
 mod control;
 mod driver;
 pub mod error;
+mod metrics;
 pub mod protocol;
 pub mod server;
 mod sessions;

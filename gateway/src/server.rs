@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -15,7 +16,9 @@ use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::protocol::{Catalogue, Limits, Setup};
+use crate::config::Gateway;
+use crate::metrics::Metrics;
+use crate::protocol::{Catalogue, Setup};
 use crate::sessions::Sessions;
 use crate::transport::{http, ws};
 
@@ -24,29 +27,13 @@ const WARM_UP: &str = "Hello, this is a first word.";
 /// How long open requests may take after the last session has gone.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How the server is set up.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// What a session may cost.
-    pub limits: Limits,
-    /// Connections that are served at once.
-    pub max_sessions: u32,
-    /// Time that sessions have when the server goes down.
-    pub drain: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { limits: Limits::default(), max_sessions: 1_024, drain: Duration::from_secs(30) }
-    }
-}
-
 /// What all requests share.
 pub(crate) struct Server {
-    pub(crate) config: Config,
+    pub(crate) config: Gateway,
     pub(crate) engine: Arc<engine::Handle>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) sessions: Sessions,
+    pub(crate) metrics: Arc<Metrics>,
     is_warm: AtomicBool,
 }
 
@@ -75,15 +62,17 @@ impl Server {
 /// # Errors
 /// The listener failed.
 pub async fn run(
-    config: Config,
+    config: Gateway,
     listener: TcpListener,
     engine: Arc<engine::Handle>,
     catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let model = catalogue.models.first().map_or("", |model| &*model.id);
     let server = Arc::new(Server {
-        sessions: Sessions::new(config.max_sessions),
+        sessions: Sessions::new(config.server.max_sessions),
         config,
+        metrics: Arc::new(Metrics::new(engine.clone(), model)),
         engine,
         catalogue: Arc::new(catalogue),
         is_warm: AtomicBool::new(false),
@@ -93,7 +82,8 @@ pub async fn run(
         let _ = stream.set_nodelay(true);
     });
     let (stop, stopped) = oneshot::channel::<()>();
-    let served = axum::serve(listener, routes(server.clone())).with_graceful_shutdown(async move {
+    let service = routes(server.clone()).into_make_service_with_connect_info::<SocketAddr>();
+    let served = axum::serve(listener, service).with_graceful_shutdown(async move {
         let _ = stopped.await;
     });
     let life = async {
@@ -103,7 +93,7 @@ pub async fn run(
             () = &mut shutdown => {}
         }
         // Upgrades and probes are answered meanwhile, with a no.
-        let limit = server.config.drain;
+        let limit = server.config.server.drain;
         // Sessions keep to the limit by themselves; the body of a request whose reader sleeps does not.
         let _ = tokio::time::timeout(limit + LINGER, server.sessions.drain(limit)).await;
         let _ = stop.send(());
@@ -116,12 +106,13 @@ pub async fn run(
 }
 
 fn routes(server: Arc<Server>) -> Router {
-    let body_bytes = server.config.limits.max_message_bytes;
+    let body_bytes = server.config.server.max_body_bytes;
     Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/v1/audio/speech", post(http::speech::speak))
         .route("/v1/voices", get(http::voices))
         .route("/v1/models", get(http::models))
+        .route("/metrics", get(http::metrics))
         .route("/healthz", get(http::health))
         .route("/readyz", get(http::ready))
         .route("/", get(http::demo::home))
@@ -154,6 +145,7 @@ async fn warm_up(server: &Server) {
         }
     }
     server.is_warm.store(true, Ordering::Relaxed);
+    server.metrics.ready();
     tracing::info!("ready");
 }
 

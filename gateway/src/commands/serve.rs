@@ -2,71 +2,59 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use clap::ValueEnum;
-use engine::Handle;
-use engine::stub::{self, Script};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::progress::Progress;
-use super::{CommandError, licence_line, open_bundle, tell};
-use crate::config::Config;
+use super::speaker::{self, Speaker};
+use super::{CommandError, tell};
+use crate::config::{Config, ConfigError, Gateway};
 use crate::control;
-use crate::protocol::Catalogue;
 use crate::server;
 
 /// How the process ends when somebody does not want to wait for the sessions.
 const IMPATIENT: i32 = 1;
 
-/// Arguments of `dovecote serve`.
+/// Arguments of `dovecote serve`. What is rarer stands in the settings file alone.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where to listen; port 0 takes a free one
-    #[arg(
-        long,
-        env = "DOVECOTE_LISTEN",
-        hide_env_values = true,
-        value_name = "ADDR:PORT",
-        default_value = "127.0.0.1:8080"
-    )]
-    listen: SocketAddr,
-    /// Sessions and speech requests that are served at once
-    #[arg(
-        long,
-        env = "DOVECOTE_MAX_SESSIONS",
-        hide_env_values = true,
-        value_name = "N",
-        default_value_t = 1_024,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    max_sessions: u32,
-    /// Listen beyond this machine although there are no keys: whoever reaches the port may speak
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8080] [toml: server.listen]
+    #[arg(long, env = "DOVECOTE_LISTEN", hide_env_values = true, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// Sessions and speech requests that are served at once [default: 1024] [toml: server.max_sessions]
+    #[arg(long, env = "DOVECOTE_MAX_SESSIONS", hide_env_values = true, value_name = "N")]
+    max_sessions: Option<u32>,
+    /// Listen beyond this machine although there are no keys: whoever reaches the port may speak [toml: server.insecure_open]
     #[arg(long, env = "DOVECOTE_INSECURE_OPEN", hide_env_values = true)]
     insecure_open: bool,
-    /// What speaks
-    #[arg(long, env = "DOVECOTE_ENGINE", hide_env_values = true, value_enum, default_value_t)]
-    engine: EngineKind,
-    /// Where the stub engine takes scripts and shows counters; a loopback address, only with a stub
-    #[arg(long, env = "DOVECOTE_CONTROL", hide_env_values = true, value_name = "ADDR:PORT")]
-    control: Option<SocketAddr>,
-    /// What the stub engine does until it is told otherwise, as JSON: {"rtf": 0.5} (docs/stub-engine.md)
-    #[arg(long, env = "DOVECOTE_SCRIPT", hide_env_values = true, value_name = "JSON")]
-    script: Option<String>,
+    /// File of `[[keys]]`; read again when it changes [toml: auth.keys_file]
+    #[arg(long, env = "DOVECOTE_AUTH_KEYS_FILE", hide_env_values = true, value_name = "FILE")]
+    keys_file: Option<PathBuf>,
+    /// Certificate of the server as a PEM file [toml: tls.cert]
+    #[arg(long, env = "DOVECOTE_TLS_CERT", hide_env_values = true, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate as a PEM file [toml: tls.key]
+    #[arg(long, env = "DOVECOTE_TLS_KEY", hide_env_values = true, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    speaker: speaker::Args,
 }
 
-/// What turns text into sound.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum EngineKind {
-    /// The networks and the codec of a bundle
-    #[default]
-    Native,
-    /// Tones without a model, for load tests and client developers; packets are encoded beforehand
-    Stub,
-    /// The same, but each packet is encoded when it is sent
-    StubLive,
+impl Args {
+    /// The settings, as far as the command line does not say otherwise.
+    fn over(&self, mut gateway: Gateway) -> Result<Gateway, CommandError> {
+        let Gateway { server, auth, tls, .. } = &mut gateway;
+        server.listen = self.listen.unwrap_or(server.listen);
+        server.max_sessions = self.max_sessions.unwrap_or(server.max_sessions);
+        server.insecure_open |= self.insecure_open;
+        auth.keys_file = self.keys_file.clone().or(auth.keys_file.take());
+        tls.cert = self.tls_cert.clone().or(tls.cert.take());
+        tls.key = self.tls_key.clone().or(tls.key.take());
+        gateway.check().map_err(ConfigError::from)?;
+        Ok(gateway)
+    }
 }
 
 /// Serves until a signal comes.
@@ -74,80 +62,39 @@ enum EngineKind {
 /// # Errors
 /// See [`CommandError`].
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
-    if !args.listen.ip().is_loopback() && !args.insecure_open {
+    let settings = args.over(config.gateway.clone())?;
+    if settings.auth.is_closed() || settings.tls.cert.is_some() {
+        // Refused rather than ignored: who asks for a lock must not get an open door.
+        return Err(CommandError::Usage("keys and TLS are not to be had yet".to_owned()));
+    }
+    let listen = settings.server.listen;
+    if !listen.ip().is_loopback() && !settings.server.insecure_open {
         let message = format!(
-            "{} can be reached from outside and there are no keys: listen on 127.0.0.1, or say --insecure-open",
-            args.listen
+            "{listen} can be reached from outside and there are no keys: listen on 127.0.0.1, or say --insecure-open",
         );
         return Err(CommandError::Usage(message));
     }
-    let Voice { engine, catalogue, stub } = Voice::start(args, config)?;
-    let settings = server::Config { max_sessions: args.max_sessions, ..server::Config::default() };
-    let runtime = Runtime::new().map_err(|e| cannot("start", args, &e))?;
+    let Speaker { engine, catalogue, control } = Speaker::start(&args.speaker, config)?;
+    let runtime = Runtime::new().map_err(|e| cannot("start", listen, &e))?;
     runtime.block_on(async {
-        let listener =
-            TcpListener::bind(args.listen).await.map_err(|e| cannot("listen", args, &e))?;
-        let address = listener.local_addr().map_err(|e| cannot("listen", args, &e))?;
-        let signals = Signals::new().map_err(|e| cannot("start", args, &e))?;
+        let listener = TcpListener::bind(listen).await.map_err(|e| cannot("listen", listen, &e))?;
+        let address = listener.local_addr().map_err(|e| cannot("listen", listen, &e))?;
+        let signals = Signals::new().map_err(|e| cannot("start", listen, &e))?;
         tell(&format!("listening on http://{address}"));
         tell(&format!("hear it speak: http://{address}/demo/"));
-        if let (Some(stub), Some(control)) = (stub, args.control) {
-            let listener =
-                TcpListener::bind(control).await.map_err(|e| cannot("control", args, &e))?;
-            let address = listener.local_addr().map_err(|e| cannot("control", args, &e))?;
+        if let Some((control, at)) = control {
+            let listener = TcpListener::bind(at).await.map_err(|e| cannot("listen", at, &e))?;
+            let address = listener.local_addr().map_err(|e| cannot("listen", at, &e))?;
             tell(&format!("control address http://{address}"));
-            tokio::spawn(control::serve(listener, engine.clone(), stub));
+            tokio::spawn(control::serve(listener, engine.clone(), control));
         }
         let served = server::run(settings, listener, engine, catalogue, signals.stop());
-        served.await.map_err(|e| cannot("serve", args, &e))
+        served.await.map_err(|e| cannot("serve", listen, &e))
     })
 }
 
-/// What speaks, and what can be asked of it.
-struct Voice {
-    engine: Arc<Handle>,
-    catalogue: Catalogue,
-    stub: Option<stub::Control>,
-}
-
-impl Voice {
-    fn start(args: &Args, config: &Config) -> Result<Self, CommandError> {
-        if args.engine != EngineKind::Native {
-            return Self::stub(args);
-        }
-        if args.control.is_some() || args.script.is_some() {
-            let message = "--control and --script are for --engine stub and stub-live";
-            return Err(CommandError::Usage(message.to_owned()));
-        }
-        let bundle = open_bundle(config)?;
-        tell(&licence_line(&bundle));
-        let bar = Progress::loading(io::IsTerminal::is_terminal(&io::stderr()));
-        let progress = &mut |p: engine::Progress| bar.loaded(p.loaded, p.total);
-        let engine = Handle::start(&bundle, &config.engine, progress)?;
-        bar.finish();
-        let catalogue = Catalogue::of(&bundle);
-        Ok(Self { engine: Arc::new(engine), catalogue, stub: None })
-    }
-
-    fn stub(args: &Args) -> Result<Self, CommandError> {
-        let usage = |message: String| CommandError::Usage(message);
-        if let Some(control) = args.control.filter(|c| !c.ip().is_loopback()) {
-            return Err(usage(format!(
-                "--control {control}: only a loopback address controls a stub"
-            )));
-        }
-        let script = args.script.as_deref().map_or(Ok(Script::default()), serde_json::from_str);
-        let script = script.map_err(|e| usage(format!("--script: {e}")))?;
-        let (engine, control) = stub::start(script).map_err(|e| usage(format!("--script: {e}")))?;
-        let manifest = stub::manifest();
-        tell(&format!("{}: {}", manifest.name, manifest.license));
-        let catalogue = Catalogue::of_manifest(&manifest);
-        Ok(Self { engine: Arc::new(engine), catalogue, stub: Some(control) })
-    }
-}
-
-fn cannot(what: &str, args: &Args, error: &io::Error) -> CommandError {
-    CommandError::Usage(format!("cannot {what} on {}: {error}", args.listen))
+fn cannot(what: &str, listen: SocketAddr, error: &io::Error) -> CommandError {
+    CommandError::Usage(format!("cannot {what} on {listen}: {error}"))
 }
 
 /// What ends a server: Ctrl-C at a terminal, SIGTERM from a supervisor.
