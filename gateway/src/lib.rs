@@ -3,6 +3,7 @@
 mod audio;
 pub mod commands;
 pub mod config;
+mod control;
 mod driver;
 pub mod error;
 mod metrics;
