@@ -1,6 +1,7 @@
 //! The gateway: commands and servers over the engine.
 
 mod audio;
+pub mod chance;
 pub mod client;
 pub mod commands;
 pub mod config;
