@@ -7,6 +7,8 @@ pub mod commands;
 pub mod config;
 mod driver;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod protocol;
 pub mod server;
 mod sessions;
