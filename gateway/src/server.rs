@@ -15,7 +15,8 @@ use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::protocol::{Catalogue, Limits, Setup};
+use crate::config::Gateway;
+use crate::protocol::{Catalogue, Setup};
 use crate::sessions::Sessions;
 use crate::transport::{http, ws};
 
@@ -24,26 +25,9 @@ const WARM_UP: &str = "Hello, this is a first word.";
 /// How long open requests may take after the last session has gone.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How the server is set up.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// What a session may cost.
-    pub limits: Limits,
-    /// Connections that are served at once.
-    pub max_sessions: u32,
-    /// Time that sessions have when the server goes down.
-    pub drain: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { limits: Limits::default(), max_sessions: 1_024, drain: Duration::from_secs(30) }
-    }
-}
-
 /// What all requests share.
 pub(crate) struct Server {
-    pub(crate) config: Config,
+    pub(crate) config: Gateway,
     pub(crate) engine: Arc<engine::Handle>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) sessions: Sessions,
@@ -75,14 +59,14 @@ impl Server {
 /// # Errors
 /// The listener failed.
 pub async fn run(
-    config: Config,
+    config: Gateway,
     listener: TcpListener,
     engine: Arc<engine::Handle>,
     catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let server = Arc::new(Server {
-        sessions: Sessions::new(config.max_sessions),
+        sessions: Sessions::new(config.server.max_sessions),
         config,
         engine,
         catalogue: Arc::new(catalogue),
@@ -103,7 +87,7 @@ pub async fn run(
             () = &mut shutdown => {}
         }
         // Upgrades and probes are answered meanwhile, with a no.
-        let limit = server.config.drain;
+        let limit = server.config.server.drain;
         // Sessions keep to the limit by themselves; the body of a request whose reader sleeps does not.
         let _ = tokio::time::timeout(limit + LINGER, server.sessions.drain(limit)).await;
         let _ = stop.send(());
@@ -116,7 +100,7 @@ pub async fn run(
 }
 
 fn routes(server: Arc<Server>) -> Router {
-    let body_bytes = server.config.limits.max_message_bytes;
+    let body_bytes = server.config.server.max_body_bytes;
     Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/v1/audio/speech", post(http::speech::speak))
