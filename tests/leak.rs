@@ -17,8 +17,9 @@ use gateway::chance::Chance;
 use gateway::client::{
     CancelAt, ClientError, Event, Flow, Opening, Session, SessionOptions, Target,
 };
+use gateway::config::Gateway;
 use gateway::protocol::Catalogue;
-use gateway::server::{self, Config};
+use gateway::server;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::JoinSet;
@@ -59,7 +60,8 @@ impl House {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let target = Target::new(&format!("http://{}", listener.local_addr().unwrap())).unwrap();
         let (shutdown, asked) = oneshot::channel();
-        let config = Config { max_sessions: CALLERS as u32, ..Config::default() };
+        let mut config = Gateway::default();
+        config.server.max_sessions = CALLERS as u32;
         let handle = engine.clone();
         tokio::spawn(async move {
             let asked = async {
