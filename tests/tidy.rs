@@ -31,6 +31,7 @@ const ENGINE_FACE: &[&str] = &[
     "bundle",
     "device",
     "inspect",
+    "stats",
     "text",
 ];
 /// What the gateway may name of the codecs: transport formats, no network.

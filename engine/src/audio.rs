@@ -3,14 +3,16 @@
 //! Jobs of one context are done in order; among contexts the one whose listener runs dry first goes first.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use codecs::reconstruct::{Codec, Stream};
 
 use crate::ContextId;
 use crate::event::{Event, Failure, Outbox, Summary};
 use crate::pipeline::AudioJob;
+use crate::stats::Stats;
 use crate::worker::Command;
 
 /// What the engine asks of the audio side.
@@ -35,11 +37,13 @@ struct Voice {
 pub(crate) struct Audio {
     codec: Arc<Codec>,
     voices: BTreeMap<ContextId, Voice>,
+    /// Samples released since the start.
+    samples: u64,
 }
 
 impl Audio {
     pub(crate) fn new(codec: Arc<Codec>) -> Self {
-        Self { codec, voices: BTreeMap::new() }
+        Self { codec, voices: BTreeMap::new(), samples: 0 }
     }
 
     /// Takes note of a command; work is done by [`Audio::work`].
@@ -68,8 +72,8 @@ impl Audio {
         self.voices.values().map(|v| v.jobs.len()).sum()
     }
 
-    /// Does the most urgent job. Returns the context if that was its last one.
-    pub(crate) fn work(&mut self) -> Option<ContextId> {
+    /// Does the most urgent job. Returns what the step thread is to know if that was the last one of its context.
+    pub(crate) fn work(&mut self) -> Option<Command> {
         let urgent = self
             .voices
             .iter()
@@ -78,10 +82,14 @@ impl Audio {
         let (_, id) = urgent?;
         let voice = self.voices.get_mut(&id).expect("just found; this is a bug");
         let job = voice.jobs.pop_front().expect("just seen; this is a bug");
-        let last = voice.carry_out(&self.codec, job)?;
+        let before = voice.sent;
+        let last = voice.carry_out(&self.codec, job);
+        self.samples += voice.sent - before;
+        let last = last?;
+        let spoken = Command::Spoken { id, whole: last.is_ok() };
         voice.end(last);
         self.voices.remove(&id);
-        Some(id)
+        Some(spoken)
     }
 }
 
@@ -129,22 +137,46 @@ impl Voice {
     }
 }
 
-/// The audio thread: takes all commands that are there, then does the most urgent job, until nobody can send any more.
-pub(crate) fn run(mut audio: Audio, todo: &Receiver<AudioCommand>, back: &SyncSender<Command>) {
-    loop {
-        if audio.waiting() == 0 {
-            let Ok(command) = todo.recv() else { return };
-            audio.take(command);
+/// The audio thread's ends of its channels, and where it shows what it does.
+pub(crate) struct Side {
+    pub(crate) todo: Receiver<AudioCommand>,
+    pub(crate) back: SyncSender<Command>,
+    pub(crate) stats: Arc<Mutex<Stats>>,
+}
+
+impl Side {
+    /// Takes all commands that are there, then does the most urgent job, until nobody can send any more.
+    pub(crate) fn run(self, mut audio: Audio, clock: impl Fn() -> Duration) {
+        loop {
+            if audio.waiting() == 0 {
+                let Ok(command) = self.todo.recv() else { return };
+                audio.take(command);
+            }
+            while let Ok(command) = self.todo.try_recv() {
+                audio.take(command);
+            }
+            let works = audio.waiting() > 0;
+            let started = clock();
+            let spoken = audio.work();
+            self.publish(&audio, works.then(|| clock().saturating_sub(started)));
+            if let Some(spoken) = spoken {
+                // May wait: the step thread never waits for this one, and a lost answer would keep the context's place for
+                // ever.
+                let _ = self.back.send(spoken);
+            } else {
+                // Spares the step thread a wait; with a full queue it is awake anyway.
+                let _ = self.back.try_send(Command::Room);
+            }
         }
-        while let Ok(command) = todo.try_recv() {
-            audio.take(command);
+    }
+
+    /// Shows what there is, and how long a job took if one was done.
+    fn publish(&self, audio: &Audio, took: Option<Duration>) {
+        let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(took) = took {
+            stats.audio.job_seconds.observe(took.as_secs_f64());
         }
-        if let Some(spoken) = audio.work() {
-            // May wait: the step thread never waits for this one, and a lost answer would keep the context's place for ever.
-            let _ = back.send(Command::Spoken(spoken));
-        } else {
-            // Spares the step thread a wait; with a full queue it is awake anyway.
-            let _ = back.try_send(Command::Room);
-        }
+        stats.audio.jobs_waiting = audio.waiting() as u64;
+        stats.audio.samples = audio.samples;
     }
 }

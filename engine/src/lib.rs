@@ -25,16 +25,18 @@ pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
 mod start;
+pub mod stats;
 pub mod text;
 mod worker;
 
 pub use event::{Event, Events, Failure, Summary};
-pub use handle::{Handle, Stats};
+pub use handle::Handle;
 pub use inspect::{Inspection, StageSize, inspect};
 pub use kernels::matrix::Precision;
 pub use pipeline::Segments;
 pub use request::{Request, Text};
 pub use start::{Options, Progress, StartError};
+pub use stats::Stats;
 
 /// Names a context for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -12,7 +12,7 @@ use crate::guards::Guards;
 use crate::pipeline::{Segments, Settings, Source};
 use crate::sampler::Sampling;
 use crate::text::ids::{Language, Style};
-use crate::text::{self, ChunkLimits, LiveSettings, Passage, TextOptions};
+use crate::text::{self, ChunkLimits, LiveSettings, Locale, Passage, TextOptions};
 
 /// Frames to the first release of a live context: 0.8 s of codes, 0.4 s of sound.
 const LIVE_FIRST_FRAMES: usize = 10;
@@ -162,7 +162,12 @@ impl Resolver {
             prompt: voice.prompt.clone(),
             control: self.control(language, style)?,
         };
-        Ok((settings, self.source(request.text, request.options)))
+        let options = TextOptions {
+            locale: request.options.locale.or(Some(Locale::of(language))),
+            conventions: manifest.spoken,
+            ..request.options
+        };
+        Ok((settings, self.source(request.text, options)))
     }
 
     fn source(&self, text: Text, options: TextOptions) -> Source {

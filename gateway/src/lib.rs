@@ -9,6 +9,7 @@ mod driver;
 pub mod error;
 #[doc(hidden)]
 pub mod fuzz;
+mod metrics;
 pub mod protocol;
 pub mod server;
 mod sessions;
