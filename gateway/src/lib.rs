@@ -5,6 +5,7 @@ pub mod chance;
 pub mod client;
 pub mod commands;
 pub mod config;
+mod control;
 mod driver;
 pub mod error;
 #[doc(hidden)]

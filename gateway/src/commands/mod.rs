@@ -5,6 +5,7 @@ pub mod check;
 mod progress;
 pub mod say;
 pub mod serve;
+mod speaker;
 mod speed;
 pub mod voices;
 
