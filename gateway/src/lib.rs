@@ -2,10 +2,15 @@
 
 mod audio;
 pub mod auth;
+pub mod chance;
+pub mod client;
 pub mod commands;
 pub mod config;
+mod control;
 mod driver;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod locks;
 mod metrics;
 pub mod protocol;
