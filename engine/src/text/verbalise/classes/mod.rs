@@ -42,10 +42,12 @@ const NUMBERS: &[Rule] = &[
     date::day_first,
     money::read,
     number::ordinal,
+    number::pairs,
     number::decade,
     number::fraction,
     measure::read,
     number::ratio,
+    number::large,
     code::read,
     number::plain,
 ];

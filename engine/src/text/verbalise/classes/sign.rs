@@ -76,7 +76,9 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     let words = speech.words();
     let spaced_before = start.before().is_some_and(is_gap);
     let (before, word) = (term_before(start), |n: usize| start.at(n));
-    let said = match scan.eat_if(|c| "+=<>*/^×·−-".contains(c))? {
+    // A digit, or a sign of a currency.
+    let amount = |n: usize| start.at(n).is_some_and(|c| c.is_ascii_digit() || "$€£¥".contains(c));
+    let said = match scan.eat_if(|c| "+=<>*/^×·−-~".contains(c))? {
         '<' if word(1) == Some('=') => (scan.eat('='), words.at_most).1,
         '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
         '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
@@ -85,8 +87,9 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
             words.plus
         }
         '=' => words.equals,
-        '<' if spaced_before && word(1) != Some('<') => words.less_than,
-        '>' if spaced_before && word(1) != Some('>') => words.greater_than,
+        '<' if amount(1) || (spaced_before && word(1).is_some_and(is_gap)) => words.less_than,
+        '>' if amount(1) || (spaced_before && word(1).is_some_and(is_gap)) => words.greater_than,
+        '~' if amount(1) => words.about,
         '*' if before == Some(Term::Number) && digit_behind(scan) => words.times,
         '×' | '·' if before == Some(Term::Number) && digit_behind(scan) => words.by,
         '^' => return power(scan, speech),

@@ -94,6 +94,10 @@ pub(super) struct Language {
     pub(super) ratio_openers: &'static [&'static str],
     /// Words before digits that are told one by one.
     pub(super) digit_openers: &'static [&'static str],
+    /// Words before a number that is told in pairs: flights, rooms, models.
+    pub(super) pair_openers: &'static [&'static str],
+    /// Last words of a street's name: a number before it is told in pairs.
+    pub(super) streets: &'static [&'static str],
     /// Words between which a slash means "or".
     pub(super) slash_words: &'static [&'static str],
     /// "a", "an": what follows them stands in the singular.
@@ -140,6 +144,8 @@ pub(super) struct Words {
     pub(super) ratio: &'static str,
     pub(super) and: &'static str,
     pub(super) number: &'static str,
+    /// The nought in the middle of a number that is told in pairs.
+    pub(super) oh: &'static str,
     pub(super) dot: &'static str,
     pub(super) at: &'static str,
     pub(super) slash: &'static str,
