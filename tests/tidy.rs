@@ -32,6 +32,7 @@ const ENGINE_FACE: &[&str] = &[
     "device",
     "inspect",
     "stats",
+    "stub",
     "text",
 ];
 /// What the gateway may name of the codecs: transport formats, no network.

@@ -24,8 +24,10 @@ pub mod runner;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
+mod sound;
 mod start;
 pub mod stats;
+pub mod stub;
 pub mod text;
 mod worker;
 
