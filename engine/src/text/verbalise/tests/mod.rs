@@ -11,12 +11,13 @@ use crate::text::spoken::Spoken;
 const SPACED: Conventions =
     Conventions { initialisms: Initialisms::Spaced, acronyms: Acronyms::Caps, number_and: false };
 
-/// Long enough for every rule of the tests.
-const HOLD_CHARS: usize = 200;
+fn verbaliser(locale: &str, conventions: Conventions) -> Verbaliser {
+    let locale = Some(locale.parse().unwrap());
+    Verbaliser::new(&TextOptions { locale, conventions, ..TextOptions::default() })
+}
 
 fn read(locale: &str, conventions: Conventions, text: &str) -> Vec<Spoken> {
-    let locale = locale.parse().unwrap();
-    let mut verbaliser = Verbaliser::new(Some((locale, conventions)), HOLD_CHARS);
+    let mut verbaliser = verbaliser(locale, conventions);
     let mut out = Vec::new();
     for (i, ch) in text.chars().enumerate() {
         verbaliser.push(Spoken::at(ch, i as u32));
@@ -127,8 +128,7 @@ proptest! {
         locale in prop::sample::select(&LOCALES[..]),
     ) {
         let whole = read(locale, SPACED, &text);
-        let mut verbaliser =
-            Verbaliser::new(Some((locale.parse().unwrap(), SPACED)), HOLD_CHARS);
+        let mut verbaliser = verbaliser(locale, SPACED);
         let mut out = Vec::new();
         for (i, ch) in text.chars().enumerate() {
             if cuts.contains(&i) || cuts.len() == 5 {
