@@ -47,6 +47,8 @@ pub struct TextOptions {
     pub markdown: bool,
     /// Drop tags and model control words, read character entities.
     pub tags: bool,
+    /// Obey `say-as`, `sub` and `spell` instead of only dropping their tags.
+    pub ssml: bool,
     /// Drop emoji.
     pub emoji: bool,
     /// Put numbers, dates, money, addresses and short forms into words.
@@ -70,6 +72,7 @@ impl TextOptions {
             clean: false,
             markdown: false,
             tags: false,
+            ssml: false,
             emoji: false,
             verbalize: false,
             ..Self::default()
@@ -83,6 +86,7 @@ impl Default for TextOptions {
             clean: true,
             markdown: true,
             tags: true,
+            ssml: true,
             emoji: true,
             verbalize: true,
             locale: None,

@@ -68,6 +68,7 @@ const WORDS: &[Rule] = &[
 /// Rules for a token that starts with another sign.
 const SIGNS: &[Rule] = &[
     sign::passed_through,
+    sign::marked,
     digits::grouped,
     money::read,
     measure::read,

@@ -46,6 +46,26 @@ fn check(locale: &str, conventions: Conventions, rows: &[(&str, &str)]) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn tags_say_how_their_text_is_read() {
+    for (text, spoken) in [
+        ("the <sub alias=\"World Wide Web\">WWW</sub> now", "the World Wide Web now."),
+        ("<say-as interpret-as=\"characters\">A1-b</say-as> it", "A one dash B it."),
+        ("<spell>abc12</spell>", "A B C one two."),
+        ("<say-as interpret-as='digits'>2026</say-as>", "two zero two six."),
+        ("the <say-as interpret-as=\"ordinal\">3</say-as> one", "the third one."),
+        (
+            "<say-as interpret-as=\"date\">11/29/2026</say-as>",
+            "November twenty-ninth twenty twenty-six.",
+        ),
+        ("<say-as interpret-as=\"digits\">12", "twelve."),
+        ("<<B2B <i>*x*>> and B2B", "B2B <i>*x* and B two B."),
+    ] {
+        let options = TextOptions { conventions: SPACED, ..TextOptions::default() };
+        assert_eq!(crate::text::sanitize(text, &options), spoken, "{text}");
+    }
+}
+
 /// Pieces that readings are made of, so that random texts are full of them.
 fn spoken_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
