@@ -93,7 +93,7 @@ mod tests {
         let line = mapped("5 km", &TextOptions::default());
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(line["spoken"], "five kilometers");
-        assert_eq!(line["map"], json!([[0, 4]; 15]));
+        assert_eq!(line["map"], json!(vec![[0, 4]; 15]));
         assert_eq!(spoken("", &TextOptions::default()), "");
         assert_eq!(spoken("It is 5.", &TextOptions::default()), "It is five.");
     }

@@ -118,7 +118,7 @@ fn is_plain_word(scan: Scan<'_>, speech: &Speech) -> bool {
     let behind = word.peek();
     let parted =
         behind.is_none_or(|c| is_gap(c) || matches!(c, '\n' | ',' | '!' | '?' | ';' | ')' | '"'));
-    parted && letters.iter().all(|c| c.is_lowercase()) && !word::is_short(letters, speech)
+    parted && letters.iter().all(|c| c.is_lowercase()) && !speech.tongue.is_short(letters)
 }
 
 /// A plain word behind a short form is read with it, so that no chunk ends between the two.

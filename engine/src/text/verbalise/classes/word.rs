@@ -14,17 +14,6 @@ const SPELLED_LETTERS_MAX: usize = 5;
 /// The same for one that could be said.
 const SPELLED_WITH_VOWELS_MAX: usize = 3;
 
-/// Whether letters could be a short form, so that what stands behind them matters.
-pub(super) fn is_short(letters: &[char], speech: &Speech) -> bool {
-    if letters.len() > SHORT_LETTERS_MAX {
-        return false;
-    }
-    let word = lower_case(letters);
-    let small_month = speech.language().small_months
-        && (speech.names().find_month(&word).is_some() || speech.names().find_day(&word).is_some());
-    small_month || speech.language().abbreviations.iter().any(|a| a.written == word)
-}
-
 /// Dr. Okafor, 12 Main St., etc., e.g.
 pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let mut end = scan;
