@@ -7,6 +7,7 @@ pub mod say;
 pub mod serve;
 mod speaker;
 mod speed;
+pub mod text;
 pub mod voices;
 
 use std::io::{self, Write};

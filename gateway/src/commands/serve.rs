@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::speaker::{self, Speaker};
+use super::speaker::{Speaker, SpeakerArgs};
 use super::{CommandError, tell};
 use crate::config::{Config, ConfigError, Gateway};
 use crate::control;
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, env = "DOVECOTE_TLS_KEY", hide_env_values = true, value_name = "FILE")]
     tls_key: Option<PathBuf>,
     #[command(flatten)]
-    speaker: speaker::Args,
+    speaker: SpeakerArgs,
 }
 
 impl Args {

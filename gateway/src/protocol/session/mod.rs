@@ -19,6 +19,7 @@ mod rig;
 mod simulation;
 #[cfg(test)]
 mod tests;
+mod text_rules;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
