@@ -11,6 +11,7 @@ const FILE_LINES_MAX: usize = 800;
 
 /// What the gateway may name of the engine: its public face, and what its commands read.
 const ENGINE_FACE: &[&str] = &[
+    "CharEnd",
     "ContextId",
     "Error",
     "Event",
@@ -32,6 +33,7 @@ const ENGINE_FACE: &[&str] = &[
     "device",
     "inspect",
     "stats",
+    "stub",
     "text",
 ];
 /// What the gateway may name of the codecs: transport formats, no network.

@@ -7,11 +7,10 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use codecs::reconstruct::{Codec, Stream};
-
 use crate::ContextId;
 use crate::event::{Event, Failure, Outbox, Summary};
 use crate::pipeline::AudioJob;
+use crate::sound::{Sound, Stream};
 use crate::stats::Stats;
 use crate::worker::Command;
 
@@ -35,22 +34,22 @@ struct Voice {
 
 /// All streams with the codec that serves them.
 pub(crate) struct Audio {
-    codec: Arc<Codec>,
+    sound: Sound,
     voices: BTreeMap<ContextId, Voice>,
     /// Samples released since the start.
     samples: u64,
 }
 
 impl Audio {
-    pub(crate) fn new(codec: Arc<Codec>) -> Self {
-        Self { codec, voices: BTreeMap::new(), samples: 0 }
+    pub(crate) fn new(sound: Sound) -> Self {
+        Self { sound, voices: BTreeMap::new(), samples: 0 }
     }
 
     /// Takes note of a command; work is done by [`Audio::work`].
     pub(crate) fn take(&mut self, command: AudioCommand) {
         match command {
             AudioCommand::Open { context, seed, first_frames, outbox } => {
-                let stream = self.codec.stream(first_frames, seed);
+                let stream = self.sound.stream(context, first_frames, seed);
                 let stream = stream.expect("the plan was checked when the request was resolved");
                 let (marks, jobs) = (VecDeque::new(), VecDeque::new());
                 self.voices.insert(context, Voice { stream, outbox, sent: 0, marks, jobs });
@@ -83,7 +82,7 @@ impl Audio {
         let voice = self.voices.get_mut(&id).expect("just found; this is a bug");
         let job = voice.jobs.pop_front().expect("just seen; this is a bug");
         let before = voice.sent;
-        let last = voice.carry_out(&self.codec, job);
+        let last = voice.carry_out(&self.sound, job);
         self.samples += voice.sent - before;
         let last = last?;
         let spoken = Command::Spoken { id, whole: last.is_ok() };
@@ -95,12 +94,13 @@ impl Audio {
 
 impl Voice {
     /// Decodes, releases, tells. Returns how the context ended, if it did.
-    fn carry_out(&mut self, codec: &Codec, job: AudioJob) -> Option<Result<Summary, Failure>> {
+    fn carry_out(&mut self, sound: &Sound, job: AudioJob) -> Option<Result<Summary, Failure>> {
+        sound.tell(job.context, job.marks.iter().map(|(_, event)| event));
         self.marks.extend(job.marks);
         if !job.rows.is_empty() {
             let rows: Vec<&[u16]> = job.rows.iter().map(Vec::as_slice).collect();
-            match codec.push(&mut self.stream, &rows, job.end) {
-                Ok(samples) => self.release(samples),
+            match sound.push(&mut self.stream, &rows, job.end) {
+                Ok(pieces) => pieces.each(|samples| self.release(samples)),
                 Err(error) => return Some(Err(Failure::Codec(error.to_string()))),
             }
         }
@@ -112,28 +112,43 @@ impl Voice {
         let start = self.sent;
         self.sent += samples.len() as u64;
         let sent = self.sent;
+        let stream = &self.stream;
+        let place = |at: u64| stream.position(at);
         let explains = |event: &Event| !matches!(event, Event::Flushed { .. });
         while let Some((_, event)) =
-            self.marks.pop_front_if(|(at, event)| *at <= sent && explains(event))
+            self.marks.pop_front_if(|(at, event)| place(*at) <= sent && explains(event))
         {
-            self.outbox.send(event);
+            self.outbox.send(placed(event, place));
         }
         if !samples.is_empty() {
             self.outbox.send(Event::Audio { start, samples });
         }
-        while let Some((_, event)) = self.marks.pop_front_if(|(at, _)| *at <= sent) {
-            self.outbox.send(event);
+        while let Some((_, event)) = self.marks.pop_front_if(|(at, _)| place(*at) <= sent) {
+            self.outbox.send(placed(event, place));
         }
     }
 
     fn end(&mut self, last: Result<Summary, Failure>) {
         for (_, event) in self.marks.drain(..) {
-            self.outbox.send(event);
+            self.outbox.send(placed(event, |at| self.stream.position(at)));
         }
         self.outbox.send(match last {
             Ok(summary) => Event::Done(Summary { samples: self.sent, ..summary }),
             Err(failure) => Event::Failed(failure),
         });
+    }
+}
+
+/// An event of the plan with the samples that were really given.
+fn placed(event: Event, place: impl Fn(u64) -> u64) -> Event {
+    match event {
+        Event::ChunkEnd { raw, end } => Event::ChunkEnd { raw, end: place(end) },
+        Event::Flushed { samples } => Event::Flushed { samples: place(samples) },
+        Event::Aligned { mut ends } => {
+            ends.iter_mut().for_each(|end| end.sample = place(end.sample));
+            Event::Aligned { ends }
+        }
+        other => other,
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Handle {
 impl Handle {
     /// Starts the threads.
     pub(crate) fn spawn(engine: Engine, resolver: Resolver) -> Self {
-        let codec = resolver.codec.clone();
+        let sound = resolver.sound.clone();
         let (commands, inbox) = sync_channel(COMMANDS);
         let (jobs, todo) = sync_channel(JOBS);
         let stats = Arc::new(Mutex::new(Stats::new(engine.stages())));
@@ -51,7 +51,7 @@ impl Handle {
         let audio = audio::Side { todo, back: commands.clone(), stats: stats.clone() };
         let threads = vec![
             spawn_named("engine-step", move || worker.run(clock())),
-            spawn_named("engine-audio", move || audio.run(Audio::new(codec), clock())),
+            spawn_named("engine-audio", move || audio.run(Audio::new(sound), clock())),
         ];
         Self { commands, next_id: AtomicU64::new(0), stats, threads, resolver }
     }
@@ -65,8 +65,9 @@ impl Handle {
         if request.max_ahead.is_some() {
             self.admit()?;
         }
-        let (settings, source) = self.resolver.resolve(request)?;
+        let (mut settings, source) = self.resolver.resolve(request)?;
         let id = ContextId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        self.resolver.sound.enrol(id, &mut settings);
         let commands = self.commands.clone();
         let (outbox, events) = outbox(clock(), move || {
             // A full queue means that the step thread is about to look at every outbox anyway.
@@ -119,6 +120,11 @@ impl Handle {
     /// What the engine has done and holds, as of its last step.
     pub fn stats(&self) -> Stats {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a context for a listener would be taken now.
+    pub fn has_room(&self) -> bool {
+        self.admit().is_ok()
     }
 
     /// Whether one more listener can be kept supplied, by what sound has cost lately.

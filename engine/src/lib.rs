@@ -24,12 +24,14 @@ pub mod runner;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
+mod sound;
 mod start;
 pub mod stats;
+pub mod stub;
 pub mod text;
 mod worker;
 
-pub use event::{Event, Events, Failure, Summary};
+pub use event::{CharEnd, Event, Events, Failure, Summary};
 pub use handle::Handle;
 pub use inspect::{Inspection, StageSize, inspect};
 pub use kernels::matrix::Precision;

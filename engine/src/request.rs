@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use codecs::reconstruct::Codec;
-
 use crate::Error;
 use crate::bundle::{Manifest, Prompt};
 use crate::grammar::Grammar;
 use crate::guards::Guards;
 use crate::pipeline::{Segments, Settings, Source};
 use crate::sampler::Sampling;
+use crate::sound::Sound;
 use crate::text::ids::{Language, Style};
 use crate::text::{self, ChunkLimits, LiveSettings, Locale, Passage, TextOptions};
 
@@ -120,7 +119,7 @@ pub(crate) struct Resolver {
     pub(crate) manifest: Manifest,
     pub(crate) voices: Vec<LoadedVoice>,
     pub(crate) grammar: Arc<Grammar>,
-    pub(crate) codec: Arc<Codec>,
+    pub(crate) sound: Sound,
     pub(crate) guards: Arc<Guards>,
 }
 
@@ -135,7 +134,7 @@ impl Resolver {
         let language = self.language(request.language.as_deref(), voice)?;
         let style = self.style(request.style.as_deref())?;
         let plan = self
-            .codec
+            .sound
             .plan(request.first_frames)
             .map_err(|e| Error::option("first_frames", request.first_frames, e.to_string()))?;
         let settings = Settings {
@@ -178,7 +177,7 @@ impl Resolver {
         match text {
             Text::Whole(text) => Source::Whole {
                 raw_chars: text.chars().count(),
-                chunks: text::whole(&text, options, limits).into(),
+                chunks: text::whole(&text, &options, limits).into(),
             },
             Text::Live(live) => {
                 let ChunkLimits { chunk_chars, lookahead_chars } = limits;

@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use crate::auth::Caller;
 use crate::driver::Clock;
 use crate::server::{Server, random_hex};
 
@@ -103,7 +104,11 @@ pub(crate) async fn layer(
     request.extensions_mut().insert(access.clone());
     let mut response = next.run(request).await;
     let status = response.status();
-    access.told().status = status.as_u16();
+    {
+        let mut told = access.told();
+        told.status = status.as_u16();
+        told.key = response.extensions().get::<Caller>().map(|caller| caller.key_id.to_string());
+    }
     let class = match status.as_u16() / 100 {
         1 => "1xx",
         2 => "2xx",

@@ -2,10 +2,17 @@
 
 mod access;
 mod audio;
+pub mod auth;
+pub mod chance;
+pub mod client;
 pub mod commands;
 pub mod config;
+mod control;
 mod driver;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod locks;
 mod metrics;
 pub mod protocol;
 pub mod server;

@@ -23,11 +23,13 @@ use engine::{Event, Events, Request};
 use futures_util::stream;
 use serde::Deserialize;
 
-use super::{busy, problem};
+use super::problem;
 use crate::access::Access;
 use crate::audio::ENGINE_RATE;
+use crate::auth::Caller;
 use crate::server::{Server, next};
 use crate::sessions::Admission;
+use crate::transport::http::gate::too_many;
 
 /// Longest text, as OpenAI has it.
 const INPUT_CHARS_MAX: usize = 4_096;
@@ -77,6 +79,7 @@ impl Format {
 pub(crate) async fn speak(
     State(server): State<Arc<Server>>,
     Extension(access): Extension<Access>,
+    Extension(caller): Extension<Caller>,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let body = match body {
@@ -97,10 +100,13 @@ pub(crate) async fn speak(
             return problem(StatusCode::BAD_REQUEST, "bad_value", Some(param), &message);
         }
     };
-    let admission = match server.sessions.admit() {
+    let admission = match server.admit(&caller) {
         Ok(admission) => admission,
-        Err(refused) => return busy(&server, &refused),
+        Err(refused) => return refused.into_response(),
     };
+    if let Err(over) = caller.allowance.chars(asked.input.chars().count(), server.since_start()) {
+        return too_many(&over);
+    }
     access.voice(Some(&voice));
     let request = Request { voice: Some(voice), ..Request::whole(asked.input) };
     match server.engine.open(request) {
