@@ -26,6 +26,7 @@ pub mod scheduler;
 pub mod sequence;
 mod start;
 pub mod text;
+mod voices;
 mod worker;
 
 pub use event::{Event, Events, Failure, Summary};
@@ -35,6 +36,7 @@ pub use kernels::matrix::Precision;
 pub use pipeline::Segments;
 pub use request::{Request, Text};
 pub use start::{Options, Progress, StartError};
+pub use voices::{VoiceError, VoiceSource};
 
 /// Names a context for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
