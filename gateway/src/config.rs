@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use serde::Deserialize;
 
+use crate::server::{SpeechSettings, VoiceSettings};
+
 /// The settings file that is read when none is named, if it is there.
 const SETTINGS_FILE: &str = "dovecote.toml";
 
@@ -99,6 +101,8 @@ struct File {
     threads: Option<usize>,
     kv_bytes: Option<usize>,
     log_format: Option<LogFormat>,
+    speech: Option<SpeechSettings>,
+    voices: Option<VoiceSettings>,
 }
 
 /// Settings that hold.
@@ -110,6 +114,10 @@ pub struct Config {
     pub engine: engine::Options,
     /// How log lines are written.
     pub log_format: LogFormat,
+    /// How speech over HTTP is asked for: the table `speech` of the settings file.
+    pub speech: SpeechSettings,
+    /// How voices are added: the table `voices` of the settings file.
+    pub voices: VoiceSettings,
     /// Whether to say more on standard error.
     pub verbose: bool,
 }
@@ -157,6 +165,8 @@ impl Config {
                 ..defaults
             },
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
+            speech: file.speech.unwrap_or_default(),
+            voices: file.voices.unwrap_or_default(),
             verbose: flags.verbose,
         })
     }

@@ -17,7 +17,10 @@ use tokio::sync::oneshot;
 
 use crate::protocol::{Catalogue, Limits, Setup};
 use crate::sessions::Sessions;
+pub use crate::transport::http::speech::SpeechSettings;
 use crate::transport::{http, ws};
+pub use crate::voices::VoiceSettings;
+use crate::voices::Voices;
 
 /// Spoken once before the first guest, so that nobody pays for cold caches.
 const WARM_UP: &str = "Hello, this is a first word.";
@@ -29,6 +32,10 @@ const LINGER: Duration = Duration::from_secs(5);
 pub struct Config {
     /// What a session may cost.
     pub limits: Limits,
+    /// How speech over HTTP is asked for.
+    pub speech: SpeechSettings,
+    /// How voices are added.
+    pub voices: VoiceSettings,
     /// Connections that are served at once.
     pub max_sessions: u32,
     /// Time that sessions have when the server goes down.
@@ -37,7 +44,13 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { limits: Limits::default(), max_sessions: 1_024, drain: Duration::from_secs(30) }
+        Self {
+            limits: Limits::default(),
+            speech: SpeechSettings::default(),
+            voices: VoiceSettings::default(),
+            max_sessions: 1_024,
+            drain: Duration::from_secs(30),
+        }
     }
 }
 
@@ -45,7 +58,7 @@ impl Default for Config {
 pub(crate) struct Server {
     pub(crate) config: Config,
     pub(crate) engine: Arc<engine::Handle>,
-    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) voices: Voices,
     pub(crate) sessions: Sessions,
     is_warm: AtomicBool,
 }
@@ -55,7 +68,7 @@ impl Server {
     pub(crate) fn session_setup(&self) -> Setup {
         Setup {
             limits: self.config.limits.clone(),
-            catalogue: self.catalogue.clone(),
+            catalogue: self.voices.catalogue().seen_by(None),
             session_id: format!("s_{}", random_hex()),
             token: format!("r_{}", random_hex()),
             unix_ms: unix_ms(),
@@ -73,7 +86,7 @@ impl Server {
 /// Serves until `shutdown` comes true and everybody has left, or their time was over.
 ///
 /// # Errors
-/// The listener failed.
+/// The listener failed, or the folder of voices cannot be used.
 pub async fn run(
     config: Config,
     listener: TcpListener,
@@ -81,11 +94,12 @@ pub async fn run(
     catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let voices = Voices::open(config.voices.clone(), engine.clone(), catalogue);
     let server = Arc::new(Server {
         sessions: Sessions::new(config.max_sessions),
         config,
         engine,
-        catalogue: Arc::new(catalogue),
+        voices: voices.map_err(io::Error::other)?,
         is_warm: AtomicBool::new(false),
     });
     // Small frames must not wait for the answer to those before.
@@ -120,7 +134,8 @@ fn routes(server: Arc<Server>) -> Router {
     Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/v1/audio/speech", post(http::speech::speak))
-        .route("/v1/voices", get(http::voices))
+        .route("/v1/voices", http::voices::all(&server.config.voices))
+        .route("/v1/voices/{id}", http::voices::one())
         .route("/v1/models", get(http::models))
         .route("/healthz", get(http::health))
         .route("/readyz", get(http::ready))
@@ -129,6 +144,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/demo/", get(http::demo::index))
         .route("/demo/{file}", get(http::demo::file))
         .fallback(not_found)
+        .method_not_allowed_fallback(not_found)
         .layer(DefaultBodyLimit::max(body_bytes))
         .with_state(server)
 }
@@ -170,7 +186,7 @@ pub(crate) fn random_hex() -> String {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the server tells its clients the time of day")]
-fn unix_ms() -> u64 {
+pub(crate) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }

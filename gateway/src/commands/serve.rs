@@ -62,7 +62,12 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     tell(&licence_line(&bundle));
     let engine = Arc::new(start(&bundle, config)?);
     let catalogue = Catalogue::of(&bundle);
-    let settings = server::Config { max_sessions: args.max_sessions, ..server::Config::default() };
+    let settings = server::Config {
+        max_sessions: args.max_sessions,
+        speech: config.speech.clone(),
+        voices: config.voices.clone(),
+        ..server::Config::default()
+    };
     let runtime = Runtime::new().map_err(|e| cannot("start", args, &e))?;
     runtime.block_on(async {
         let listener =

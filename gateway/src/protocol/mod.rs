@@ -25,6 +25,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub use catalogue::{Catalogue, Model, Voice};
+pub(crate) use event::mend_surrogates;
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
 pub use session::{Session, Setup};
 
