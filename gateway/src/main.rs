@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done, 1 failed on the way, 2 a command line, setting or bundle that cannot work.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -50,7 +51,10 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), CommandError> {
-    let config = Config::new(&cli.flags)?;
+    let readable = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    let config = Config::new(&cli.flags, std::env::vars_os().filter_map(readable))?;
     init_log(&config);
     match &cli.command {
         None => Ok(()),

@@ -15,11 +15,10 @@ use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::protocol::{Catalogue, Limits, Setup};
+use crate::config::Gateway;
+use crate::protocol::{Catalogue, Setup};
 use crate::sessions::Sessions;
-pub use crate::transport::http::speech::SpeechSettings;
 use crate::transport::{http, ws};
-pub use crate::voices::VoiceSettings;
 use crate::voices::Voices;
 
 /// Spoken once before the first guest, so that nobody pays for cold caches.
@@ -27,36 +26,9 @@ const WARM_UP: &str = "Hello, this is a first word.";
 /// How long open requests may take after the last session has gone.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// How the server is set up.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// What a session may cost.
-    pub limits: Limits,
-    /// How speech over HTTP is asked for.
-    pub speech: SpeechSettings,
-    /// How voices are added.
-    pub voices: VoiceSettings,
-    /// Connections that are served at once.
-    pub max_sessions: u32,
-    /// Time that sessions have when the server goes down.
-    pub drain: Duration,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            limits: Limits::default(),
-            speech: SpeechSettings::default(),
-            voices: VoiceSettings::default(),
-            max_sessions: 1_024,
-            drain: Duration::from_secs(30),
-        }
-    }
-}
-
 /// What all requests share.
 pub(crate) struct Server {
-    pub(crate) config: Config,
+    pub(crate) config: Gateway,
     pub(crate) engine: Arc<engine::Handle>,
     pub(crate) voices: Voices,
     pub(crate) sessions: Sessions,
@@ -88,7 +60,7 @@ impl Server {
 /// # Errors
 /// The listener failed, or the folder of voices cannot be used.
 pub async fn run(
-    config: Config,
+    config: Gateway,
     listener: TcpListener,
     engine: Arc<engine::Handle>,
     catalogue: Catalogue,
@@ -96,7 +68,7 @@ pub async fn run(
 ) -> io::Result<()> {
     let voices = Voices::open(config.voices.clone(), engine.clone(), catalogue);
     let server = Arc::new(Server {
-        sessions: Sessions::new(config.max_sessions),
+        sessions: Sessions::new(config.server.max_sessions),
         config,
         engine,
         voices: voices.map_err(io::Error::other)?,
@@ -117,7 +89,7 @@ pub async fn run(
             () = &mut shutdown => {}
         }
         // Upgrades and probes are answered meanwhile, with a no.
-        let limit = server.config.drain;
+        let limit = server.config.server.drain;
         // Sessions keep to the limit by themselves; the body of a request whose reader sleeps does not.
         let _ = tokio::time::timeout(limit + LINGER, server.sessions.drain(limit)).await;
         let _ = stop.send(());
@@ -130,7 +102,7 @@ pub async fn run(
 }
 
 fn routes(server: Arc<Server>) -> Router {
-    let body_bytes = server.config.limits.max_message_bytes;
+    let body_bytes = server.config.server.max_body_bytes;
     Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/v1/audio/speech", post(http::speech::speak))

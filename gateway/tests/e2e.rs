@@ -11,8 +11,9 @@ use std::time::Duration;
 use codecs::opus::Decoder;
 use engine::bundle::Bundle;
 use futures_util::{SinkExt, StreamExt};
+use gateway::config::Gateway;
 use gateway::protocol::{Catalogue, SUBPROTOCOL};
-use gateway::server::{self, Config};
+use gateway::server;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -56,7 +57,7 @@ impl House {
             let asked = async {
                 let _ = asked.await;
             };
-            server::run(Config::default(), listener, handle, catalogue, asked).await
+            server::run(Gateway::default(), listener, handle, catalogue, asked).await
         });
         let house = Self { address, engine, shutdown: Some(shutdown), served };
         house.until("ready", async || house.get("/readyz").await.0 == 200).await;

@@ -5,7 +5,7 @@
 mod house;
 
 use codecs::wav::{self, SampleFormat};
-use gateway::server::{Config, VoiceSettings};
+use gateway::config::{Gateway, VoiceUploads};
 use house::{House, hearing, post, status};
 use serde_json::{Value, json};
 
@@ -102,8 +102,8 @@ async fn a_voice_of_codes_speaks_until_it_is_taken_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_become_a_voice_is_told() {
-    let settings = VoiceSettings { max_upload_bytes: 100_000, ..VoiceSettings::default() };
-    let house = House::with(Config { voices: settings, ..Config::default() }).await;
+    let settings = VoiceUploads { max_upload_bytes: 100_000, ..VoiceUploads::default() };
+    let house = House::with(Gateway { voices: settings, ..Gateway::default() }).await;
     let (codes, yes) = (codes(20), ("consent", &b"true"[..]));
     let part = ("codes", codes.as_bytes());
     for (parts, expected, code) in [
@@ -133,7 +133,7 @@ async fn what_cannot_become_a_voice_is_told() {
 async fn a_recording_becomes_a_voice_up_to_a_minute() {
     let bundle = hearing::bundle(&json!([{"name": "recorded", "prompt": "me.wav"}]));
     std::fs::write(bundle.path().join("me.wav"), recording(2.0, 0.3)).unwrap();
-    let house = House::of(house::start(bundle.path()), Config::default()).await;
+    let house = House::of(house::start(bundle.path()), Gateway::default()).await;
     assert_eq!(ids(&house).await, ["recorded"]);
 
     let (status, added) = add(&house, ("file", &recording(60.0, 0.3))).await;
@@ -162,7 +162,7 @@ async fn added_voices_outlive_the_server_if_there_is_a_folder_for_them() {
     let folder = tempfile::tempdir().unwrap();
     let config = || {
         let folder = Some(folder.path().join("kept"));
-        Config { voices: VoiceSettings { folder, ..VoiceSettings::default() }, ..Config::default() }
+        Gateway { voices: VoiceUploads { folder, ..VoiceUploads::default() }, ..Gateway::default() }
     };
     let nano = house::repository("voices/nano");
     let house = House::of(house::start(&nano), config()).await;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::Handle;
@@ -12,38 +13,49 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::progress::Progress;
 use super::{CommandError, licence_line, open_bundle, tell};
-use crate::config::Config;
+use crate::config::{Config, ConfigError, Gateway};
 use crate::protocol::Catalogue;
 use crate::server;
 
 /// How the process ends when somebody does not want to wait for the sessions.
 const IMPATIENT: i32 = 1;
 
-/// Arguments of `dovecote serve`.
+/// Arguments of `dovecote serve`. What is rarer stands in the settings file alone.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Where to listen; port 0 takes a free one
-    #[arg(
-        long,
-        env = "DOVECOTE_LISTEN",
-        hide_env_values = true,
-        value_name = "ADDR:PORT",
-        default_value = "127.0.0.1:8080"
-    )]
-    listen: SocketAddr,
-    /// Sessions and speech requests that are served at once
-    #[arg(
-        long,
-        env = "DOVECOTE_MAX_SESSIONS",
-        hide_env_values = true,
-        value_name = "N",
-        default_value_t = 1_024,
-        value_parser = clap::value_parser!(u32).range(1..)
-    )]
-    max_sessions: u32,
-    /// Listen beyond this machine although there are no keys: whoever reaches the port may speak
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8080] [toml: server.listen]
+    #[arg(long, env = "DOVECOTE_LISTEN", hide_env_values = true, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// Sessions and speech requests that are served at once [default: 1024] [toml: server.max_sessions]
+    #[arg(long, env = "DOVECOTE_MAX_SESSIONS", hide_env_values = true, value_name = "N")]
+    max_sessions: Option<u32>,
+    /// Listen beyond this machine although there are no keys: whoever reaches the port may speak [toml: server.insecure_open]
     #[arg(long, env = "DOVECOTE_INSECURE_OPEN", hide_env_values = true)]
     insecure_open: bool,
+    /// File of `[[keys]]`; read again when it changes [toml: auth.keys_file]
+    #[arg(long, env = "DOVECOTE_AUTH_KEYS_FILE", hide_env_values = true, value_name = "FILE")]
+    keys_file: Option<PathBuf>,
+    /// Certificate of the server as a PEM file [toml: tls.cert]
+    #[arg(long, env = "DOVECOTE_TLS_CERT", hide_env_values = true, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate as a PEM file [toml: tls.key]
+    #[arg(long, env = "DOVECOTE_TLS_KEY", hide_env_values = true, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+}
+
+impl Args {
+    /// The settings, as far as the command line does not say otherwise.
+    fn over(&self, mut gateway: Gateway) -> Result<Gateway, CommandError> {
+        let Gateway { server, auth, tls, .. } = &mut gateway;
+        server.listen = self.listen.unwrap_or(server.listen);
+        server.max_sessions = self.max_sessions.unwrap_or(server.max_sessions);
+        server.insecure_open |= self.insecure_open;
+        auth.keys_file = self.keys_file.clone().or(auth.keys_file.take());
+        tls.cert = self.tls_cert.clone().or(tls.cert.take());
+        tls.key = self.tls_key.clone().or(tls.key.take());
+        gateway.check().map_err(ConfigError::from)?;
+        Ok(gateway)
+    }
 }
 
 /// Serves until a signal comes.
@@ -51,10 +63,15 @@ pub struct Args {
 /// # Errors
 /// See [`CommandError`].
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
-    if !args.listen.ip().is_loopback() && !args.insecure_open {
+    let settings = args.over(config.gateway.clone())?;
+    if settings.auth.is_closed() || settings.tls.cert.is_some() {
+        // Refused rather than ignored: who asks for a lock must not get an open door.
+        return Err(CommandError::Usage("keys and TLS are not to be had yet".to_owned()));
+    }
+    let listen = settings.server.listen;
+    if !listen.ip().is_loopback() && !settings.server.insecure_open {
         let message = format!(
-            "{} can be reached from outside and there are no keys: listen on 127.0.0.1, or say --insecure-open",
-            args.listen
+            "{listen} can be reached from outside and there are no keys: listen on 127.0.0.1, or say --insecure-open",
         );
         return Err(CommandError::Usage(message));
     }
@@ -62,22 +79,15 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     tell(&licence_line(&bundle));
     let engine = Arc::new(start(&bundle, config)?);
     let catalogue = Catalogue::of(&bundle);
-    let settings = server::Config {
-        max_sessions: args.max_sessions,
-        speech: config.speech.clone(),
-        voices: config.voices.clone(),
-        ..server::Config::default()
-    };
-    let runtime = Runtime::new().map_err(|e| cannot("start", args, &e))?;
+    let runtime = Runtime::new().map_err(|e| cannot("start", listen, &e))?;
     runtime.block_on(async {
-        let listener =
-            TcpListener::bind(args.listen).await.map_err(|e| cannot("listen", args, &e))?;
-        let address = listener.local_addr().map_err(|e| cannot("listen", args, &e))?;
-        let signals = Signals::new().map_err(|e| cannot("start", args, &e))?;
+        let listener = TcpListener::bind(listen).await.map_err(|e| cannot("listen", listen, &e))?;
+        let address = listener.local_addr().map_err(|e| cannot("listen", listen, &e))?;
+        let signals = Signals::new().map_err(|e| cannot("start", listen, &e))?;
         tell(&format!("listening on http://{address}"));
         tell(&format!("hear it speak: http://{address}/demo/"));
         let served = server::run(settings, listener, engine, catalogue, signals.stop());
-        served.await.map_err(|e| cannot("serve", args, &e))
+        served.await.map_err(|e| cannot("serve", listen, &e))
     })
 }
 
@@ -88,8 +98,8 @@ fn start(bundle: &Bundle, config: &Config) -> Result<Handle, CommandError> {
     Ok(engine)
 }
 
-fn cannot(what: &str, args: &Args, error: &io::Error) -> CommandError {
-    CommandError::Usage(format!("cannot {what} on {}: {error}", args.listen))
+fn cannot(what: &str, listen: SocketAddr, error: &io::Error) -> CommandError {
+    CommandError::Usage(format!("cannot {what} on {listen}: {error}"))
 }
 
 /// What ends a server: Ctrl-C at a terminal, SIGTERM from a supervisor.

@@ -1,11 +1,17 @@
-//! Which text a listener has heard. Knows where chunks of text begin and end on the timeline, and spreads the
-//! characters of a chunk evenly over its sound: an estimate inside a chunk, exact at its ends.
+//! When each word of a text sounds, and which of it a listener has heard. Knows where chunks of text begin and end on the
+//! timeline, and spreads the characters between two places that it knows evenly: an estimate inside a chunk, exact at its
+//! ends.
 //!
 //! ```text
 //! text    |The train leaves at nine. |You change in Basel ...
 //! chunks  |------------ 0 -----------|---------- 1 ----------
-//! samples 0                        41,600                 (not yet known)
+//! samples 0              32,000    41,600                 (not yet known)
+//!                        ^ knot: committed, so what sounds before it stays where it is
 //! ```
+//!
+//! Samples are those of the engine's timeline, at 24 kHz. It must never know of packets, codecs or their clocks.
+
+#![allow(dead_code, reason = "commits do not carry times yet")]
 
 use std::ops::Range;
 
@@ -34,12 +40,48 @@ impl Heard {
     }
 }
 
-/// A chunk on the timeline of the engine, in samples at 24 kHz.
+/// A word or a character on the timeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Timed {
+    /// Code points of the context's text.
+    pub(crate) chars: Range<usize>,
+    /// Samples; at least one.
+    pub(crate) samples: Range<u64>,
+}
+
+/// How times were found, as `commit.align` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Align {
+    /// Spread over what is known of a chunk.
+    Estimated,
+}
+
+/// Words or characters that end in one range of the timeline, in the order of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Timings {
+    /// What ends there.
+    pub(crate) timed: Vec<Timed>,
+    /// How its times were found.
+    pub(crate) align: Align,
+}
+
+/// A place in the text of which it is known when it sounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Knot {
+    /// Code points of the text, a part of one as well.
+    at: f64,
+    sample: u64,
+}
+
+/// A chunk on the timeline.
+#[derive(Debug, Clone, PartialEq)]
 struct Span {
     raw: Range<usize>,
     start: u64,
     end: Option<u64>,
+    /// Places inside the chunk, ascending in both.
+    knots: Vec<Knot>,
 }
 
 /// The chunks of a context.
@@ -52,7 +94,7 @@ impl Alignment {
     /// The engine has taken a chunk of text. It is spoken behind the one before.
     pub(crate) fn chunk(&mut self, raw: Range<usize>) {
         let start = self.spans.last().map_or(0, |s| s.end.unwrap_or(s.start));
-        self.spans.push(Span { raw, start, end: None });
+        self.spans.push(Span { raw, start, end: None, knots: Vec::new() });
     }
 
     /// The end of a chunk is known.
@@ -61,6 +103,20 @@ impl Alignment {
         self.spans[at].end = Some(end);
         if let Some(next) = self.spans.get_mut(at + 1) {
             next.start = end;
+        }
+    }
+
+    /// The sound up to `to` is committed: what was said of its text stays true when more becomes known. Where a chunk ends
+    /// has been told before the sound that reaches it.
+    pub(crate) fn freeze(&mut self, to: u64) {
+        let pace = self.pace();
+        let Some(span) = self.spans.iter_mut().find(|s| s.end.is_none_or(|end| to < end)) else {
+            return;
+        };
+        let reached = span.knots.last().map_or(span.start, |knot| knot.sample);
+        if to > reached {
+            let at = span.place(to, to, pace);
+            span.knots.push(Knot { at, sample: to });
         }
     }
 
@@ -75,41 +131,54 @@ impl Alignment {
         self.spans.iter().take_while(complete).last().map_or(0, |s| s.raw.end)
     }
 
+    /// The words of `text` that end behind the start and at or before the end of a range. Of ranges that follow each other,
+    /// each frozen before it is asked for, every word lies in one.
+    pub(crate) fn words(&self, text: &str, ended: Range<u64>) -> Timings {
+        self.ended(words(text).map(|word| word.chars), ended)
+    }
+
+    /// The characters of `text`, blanks among them; see [`Alignment::words`].
+    pub(crate) fn chars(&self, text: &str, ended: Range<u64>) -> Timings {
+        self.ended((0..text.chars().count()).map(|at| at..at + 1), ended)
+    }
+
     /// What of `text` was heard, when `played` samples were, of `generated` that there are.
     pub(crate) fn heard(&self, text: &str, played: u64, generated: u64) -> Heard {
-        let pace = self.pace();
+        let mut clock = self.clock(generated);
         let mut heard = Heard::nothing();
-        let mut cursor = 0;
         for (index, word) in words(text).enumerate() {
-            let Some(begin) = self.time(word.chars.start, &mut cursor, pace, generated) else {
-                break;
-            };
-            // The end of the last character, not the start of the blank: that may lie in the next chunk.
-            let last = self.time(word.chars.end - 1, &mut cursor, pace, generated);
-            let end = last.map_or(begin.end, |t| t.end);
-            if 2 * played < begin.start + end {
+            let Some(sounds) = clock.time(&word.chars) else { break };
+            if 2 * played < sounds.start + sounds.end {
                 break;
             }
             heard.text_to = word.chars.end;
             heard.text = text[..word.bytes_end].to_owned();
             heard.last_word_index = index as i64;
-            heard.partial_word = end > played;
+            heard.partial_word = sounds.end > played;
         }
         heard
     }
 
-    /// When a character sounds. `cursor` is the span where the search begins: characters are asked for in order.
-    fn time(&self, at: usize, cursor: &mut usize, pace: u64, generated: u64) -> Option<Range<u64>> {
-        while self.spans.get(*cursor)?.raw.end <= at {
-            *cursor += 1;
+    fn ended(&self, pieces: impl Iterator<Item = Range<usize>>, ended: Range<u64>) -> Timings {
+        let mut clock = self.clock(ended.end);
+        let mut timed = Vec::new();
+        for chars in pieces {
+            let Some(samples) = clock.time(&chars) else { break };
+            if samples.end > ended.end {
+                break;
+            }
+            if samples.end > ended.start {
+                timed.push(Timed { chars, samples });
+            }
         }
-        let span = &self.spans[*cursor];
-        let chars = span.raw.len() as u64;
-        let guess = (span.start + chars * pace).max(generated);
-        let length = span.end.unwrap_or(guess).saturating_sub(span.start);
-        let into = at.saturating_sub(span.raw.start) as u64;
-        let place = |chars_in: u64| span.start + length * chars_in / chars.max(1);
-        Some(place(into)..place(into + 1))
+        Timings { timed, align: Align::Estimated }
+    }
+
+    fn clock(&self, generated: u64) -> Clock<'_> {
+        // Where a chunk begins is known when the one before has ended.
+        let open = self.spans.iter().position(|s| s.end.is_none());
+        let spans = open.map_or(&self.spans[..], |at| &self.spans[..=at]);
+        Clock { spans, pace: self.pace(), generated }
     }
 
     /// Samples a character of the chunks that are complete.
@@ -120,6 +189,63 @@ impl Alignment {
             .filter_map(|s| Some((s.raw.len() as u64, s.end?.saturating_sub(s.start))));
         let (chars, samples) = complete.fold((0, 0), |sum, s| (sum.0 + s.0, sum.1 + s.1));
         samples.checked_div(chars).unwrap_or(SAMPLES_PER_CHAR)
+    }
+}
+
+/// Tells when text sounds, asked in the order of the text.
+struct Clock<'a> {
+    /// Those that are not passed.
+    spans: &'a [Span],
+    pace: u64,
+    generated: u64,
+}
+
+impl Clock<'_> {
+    /// When some characters sound; `None`: no chunk has taken them, or it is not known where that begins.
+    fn time(&mut self, chars: &Range<usize>) -> Option<Range<u64>> {
+        let start = self.instant(chars.start, chars.start)?;
+        // The end of the last character, not the start of what follows: that may lie in the next chunk.
+        let end = self.instant(chars.end - 1, chars.end)?;
+        Some(start..end.max(start + 1))
+    }
+
+    /// When the place `at` sounds, in the chunk of the character `of`.
+    fn instant(&mut self, of: usize, at: usize) -> Option<u64> {
+        while self.spans.first()?.raw.end <= of {
+            self.spans = &self.spans[1..];
+        }
+        let span = self.spans.first()?;
+        Some(span.sample(at as f64, self.generated, self.pace))
+    }
+}
+
+impl Span {
+    /// When a place in the chunk sounds.
+    fn sample(&self, at: f64, generated: u64, pace: u64) -> u64 {
+        let next = self.knots.partition_point(|knot| knot.at < at);
+        let (a, b) = self.around(next, generated, pace);
+        let share = if b.at > a.at { ((at - a.at) / (b.at - a.at)).clamp(0.0, 1.0) } else { 1.0 };
+        a.sample + ((b.sample.saturating_sub(a.sample)) as f64 * share) as u64
+    }
+
+    /// Which place in the chunk sounds at a sample.
+    fn place(&self, sample: u64, generated: u64, pace: u64) -> f64 {
+        let next = self.knots.partition_point(|knot| knot.sample < sample);
+        let (a, b) = self.around(next, generated, pace);
+        let length = b.sample.saturating_sub(a.sample).max(1) as f64;
+        a.at + (b.at - a.at) * (sample.saturating_sub(a.sample) as f64 / length).min(1.0)
+    }
+
+    /// The known places before and behind; the ends of the chunk are known ones, or guessed by the pace.
+    fn around(&self, next: usize, generated: u64, pace: u64) -> (Knot, Knot) {
+        let first = Knot { at: self.raw.start as f64, sample: self.start };
+        let a = next.checked_sub(1).map_or(first, |before| self.knots[before]);
+        let b = self.knots.get(next).copied().unwrap_or_else(|| {
+            let at = self.raw.end as f64;
+            let left = ((at - a.at) * pace as f64) as u64;
+            Knot { at, sample: self.end.unwrap_or((a.sample + left).max(generated)) }
+        });
+        (a, b)
     }
 }
 
@@ -188,6 +314,76 @@ mod tests {
         assert_eq!(alignment.heard(text, 1_250, 1_300).text, "0123456789 abc");
         assert_eq!(alignment.heard(text, 1_000, 1_300).text, "0123456789");
         assert_eq!(alignment.taken(), 20);
+    }
+
+    fn timed(timings: &Timings) -> Vec<(Range<usize>, Range<u64>)> {
+        timings.timed.iter().map(|t| (t.chars.clone(), t.samples.clone())).collect()
+    }
+
+    #[test]
+    fn a_word_belongs_to_the_range_that_it_ends_in() {
+        let (alignment, text) = two_chunks();
+        let first = alignment.words(text, 0..1_300);
+        assert_eq!(timed(&first), [(0..3, 0..300), (4..8, 400..800), (9..10, 900..1_000)]);
+        let second = alignment.words(text, 1_300..2_000);
+        assert_eq!(timed(&second), [(11..14, 1_100..1_400), (15..20, 1_500..2_000)]);
+        assert_eq!(timed(&alignment.words(text, 2_000..2_000)), []);
+        let chars = alignment.chars(text, 100..300);
+        assert_eq!(timed(&chars), [(1..2, 100..200), (2..3, 200..300)]);
+    }
+
+    #[test]
+    fn what_is_committed_stays_where_it_was() {
+        let mut alignment = Alignment::default();
+        alignment.chunk(0..8);
+        let text = "abc def ";
+        alignment.freeze(6_000);
+        let before = alignment.words(text, 0..6_000);
+        assert_eq!(timed(&before), [(0..3, 0..4_800)]);
+        // The chunk is much shorter than its text let expect.
+        alignment.chunk_end(&(0..8), 7_000);
+        assert_eq!(alignment.words(text, 0..6_000), before);
+        let [(chars, samples)] = &timed(&alignment.words(text, 6_000..7_000))[..] else { panic!() };
+        assert_eq!(*chars, 4..7);
+        assert!(samples.start > 6_000 && samples.end < 7_000, "{samples:?}");
+    }
+
+    #[test]
+    fn a_chunk_sounds_when_the_one_before_has_ended() {
+        let mut alignment = Alignment::default();
+        alignment.chunk(0..4);
+        alignment.chunk(4..8);
+        let text = "abc def ";
+        assert_eq!(timed(&alignment.words(text, 0..9_000)), [(0..3, 0..6_750)]);
+        alignment.chunk_end(&(0..4), 8_000);
+        alignment.chunk_end(&(4..8), 12_000);
+        assert_eq!(timed(&alignment.words(text, 6_750..12_000)), [(4..7, 8_000..11_000)]);
+    }
+
+    #[test]
+    fn ranges_one_after_the_other_tell_every_word_once() {
+        let text = "one two three four five six seven eight nine ten ";
+        let (half, whole) = (text.len() / 2, text.len());
+        for first_end in [40_000, 50_000, 90_000] {
+            let mut alignment = Alignment::default();
+            let mut told = Vec::new();
+            alignment.chunk(0..half);
+            for at in 0..10 {
+                let ended = at * 9_500..(at + 1) * 9_500;
+                if ended.contains(&first_end) {
+                    alignment.chunk_end(&(0..half), first_end);
+                    alignment.chunk(half..whole);
+                }
+                if at == 9 {
+                    alignment.chunk_end(&(half..whole), ended.end);
+                }
+                alignment.freeze(ended.end);
+                told.extend(alignment.words(text, ended).timed);
+            }
+            let expected: Vec<Range<usize>> = words(text).map(|word| word.chars).collect();
+            assert_eq!(told.iter().map(|w| w.chars.clone()).collect::<Vec<_>>(), expected);
+            assert!(told.is_sorted_by(|a, b| a.samples.end <= b.samples.start));
+        }
     }
 
     #[test]

@@ -23,11 +23,14 @@ mod timer;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 pub use catalogue::{Catalogue, Model, Voice};
 pub(crate) use event::mend_surrogates;
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
 pub use session::{Session, Setup};
+
+use crate::config::seconds;
 
 /// Name of the protocol, as a WebSocket subprotocol.
 pub const SUBPROTOCOL: &str = "dovecote.v1";
@@ -144,8 +147,9 @@ pub struct Packet {
     pub last: bool,
 }
 
-/// What a session may cost, and how long it may wait. Every value is a setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a session may cost, and how long it may wait: `[limits]` of the settings file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Contexts that are open or not yet sent to their end.
     pub max_contexts: usize,
@@ -160,12 +164,16 @@ pub struct Limits {
     /// Sound that waits for the socket, in bytes, all contexts together.
     pub max_egress_bytes: usize,
     /// How long a context that is over can still be asked about.
+    #[serde(rename = "retain_s", with = "seconds")]
     pub retain: Duration,
     /// How long the first message may take.
+    #[serde(rename = "start_s", with = "seconds")]
     pub start: Duration,
     /// How long the client may take nothing while something waits for it.
+    #[serde(rename = "stall_s", with = "seconds")]
     pub stall: Duration,
     /// Between two pings, and for the answer to one.
+    #[serde(rename = "ping_s", with = "seconds")]
     pub ping: Duration,
 }
 

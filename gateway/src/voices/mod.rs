@@ -8,43 +8,21 @@
 
 mod store;
 
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use engine::bundle::Prompt;
 use engine::{Handle, VoiceError, VoiceSource};
-use serde::Deserialize;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::store::Store;
 pub(crate) use self::store::{StoreError, Stored};
+use crate::config::VoiceUploads;
 use crate::protocol::{Catalogue, Voice};
 
 /// What those are called that clients add, in ElevenLabs' words.
 const ADDED: &str = "cloned";
 /// Before the random part of an id.
 const PREFIX: &str = "v_";
-
-/// How voices are added.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct VoiceSettings {
-    /// Where added voices are kept; none: in memory, until the server ends.
-    pub folder: Option<PathBuf>,
-    /// Largest file, in bytes.
-    pub max_upload_bytes: usize,
-    /// Longest recording, in seconds. The first 60 s of one are used.
-    pub max_seconds: f64,
-    /// Voices that are made at once; each takes some times the size of its file.
-    pub max_uploads: usize,
-}
-
-impl Default for VoiceSettings {
-    fn default() -> Self {
-        // Half a frame more than is used, for those who cut by ear.
-        Self { folder: None, max_upload_bytes: 20 << 20, max_seconds: 60.04, max_uploads: 4 }
-    }
-}
 
 /// Why a voice is not added or taken away.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +40,7 @@ pub(crate) enum Refused {
 
 /// All voices of a server.
 pub(crate) struct Voices {
-    pub(crate) settings: VoiceSettings,
+    pub(crate) settings: VoiceUploads,
     engine: Arc<Handle>,
     catalogue: RwLock<Arc<Catalogue>>,
     store: Option<Store>,
@@ -75,7 +53,7 @@ impl Voices {
     /// # Errors
     /// A folder that cannot be read or made.
     pub(crate) fn open(
-        settings: VoiceSettings,
+        settings: VoiceUploads,
         engine: Arc<Handle>,
         catalogue: Catalogue,
     ) -> Result<Self, StoreError> {

@@ -10,8 +10,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use engine::bundle::Bundle;
+use gateway::config::Gateway;
 use gateway::protocol::Catalogue;
-use gateway::server::{self, Config};
+use gateway::server;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -52,18 +53,18 @@ pub(crate) struct House {
 impl House {
     /// A server with all defaults.
     pub(crate) async fn open() -> Self {
-        Self::with(Config::default()).await
+        Self::with(Gateway::default()).await
     }
 
     /// A server with these settings.
-    pub(crate) async fn with(config: Config) -> Self {
+    pub(crate) async fn with(config: Gateway) -> Self {
         let alone = ENGINE.lock().await;
         let engine = alone.clone();
         Self { _alone: Some(alone), ..Self::of(engine, config).await }
     }
 
     /// A server of this engine, when it is ready.
-    pub(crate) async fn of((engine, catalogue): Engine, config: Config) -> Self {
+    pub(crate) async fn of((engine, catalogue): Engine, config: Gateway) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (shutdown, asked) = oneshot::channel();

@@ -18,8 +18,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use engine::Request;
 
-pub use request::SpeechSettings;
-
 use self::request::Wanted;
 use super::{busy, overloaded, problem};
 use crate::server::Server;
@@ -31,7 +29,7 @@ pub(crate) async fn speak(
 ) -> Response {
     let body = match body {
         Ok(body) => body,
-        Err(rejection) => return unread(&rejection, server.config.limits.max_message_bytes),
+        Err(rejection) => return unread(&rejection, server.config.server.max_body_bytes),
     };
     let catalogue = server.voices.catalogue().seen_by(None);
     let wanted = match Wanted::parse(&body, &server.config.speech, &catalogue) {

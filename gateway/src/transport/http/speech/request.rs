@@ -1,11 +1,10 @@
 //! What a client asks of `/v1/audio/speech`, checked and in our words. Knows no engine and no sockets.
 
-use std::collections::BTreeMap;
-
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 
+use crate::config::Speech;
 use crate::container::FileFormat;
 use crate::protocol::{Catalogue, mend_surrogates};
 use crate::transport::http::problem;
@@ -17,23 +16,6 @@ const FOREIGN_VOICES: [&str; 13] = [
     "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage",
     "shimmer", "verse",
 ];
-
-/// How the route is set up.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SpeechSettings {
-    /// Voices by the names that clients use for them, such as `alloy`. OpenAI's own names that are not here are the
-    /// default voice.
-    pub voices: BTreeMap<String, String>,
-    /// Longest text, in characters.
-    pub max_input_chars: usize,
-}
-
-impl Default for SpeechSettings {
-    fn default() -> Self {
-        Self { voices: BTreeMap::new(), max_input_chars: 4_096 }
-    }
-}
 
 /// The body as it comes. The model's name is not looked at: clients send OpenAI's, and there is one model here.
 #[derive(Debug, Default, Deserialize)]
@@ -95,7 +77,7 @@ impl Wanted {
     /// The first value that is not to be had, with those that are.
     pub(super) fn parse(
         body: &[u8],
-        settings: &SpeechSettings,
+        settings: &Speech,
         catalogue: &Catalogue,
     ) -> Result<Self, Refusal> {
         let malformed = |message: String| Refusal { param: None, message };
@@ -162,7 +144,7 @@ fn check_speed(speed: Option<f64>) -> Result<(), Refusal> {
 /// A voice of ours, or what a foreign name stands for.
 fn voice(
     asked: Option<VoiceName>,
-    settings: &SpeechSettings,
+    settings: &Speech,
     catalogue: &Catalogue,
 ) -> Result<String, Refusal> {
     let is_known = |id: &str| catalogue.voices.iter().any(|v| v.voice_id == id);
@@ -208,7 +190,7 @@ mod tests {
 
     fn parse(body: &Value) -> Result<Wanted, Refusal> {
         let voices = [("nova", "bob"), ("old", "gone")].map(|(a, b)| (a.into(), b.into()));
-        let settings = SpeechSettings { voices: voices.into(), max_input_chars: 20 };
+        let settings = Speech { voices: voices.into(), max_input_chars: 20 };
         Wanted::parse(body.to_string().as_bytes(), &settings, &catalogue())
     }
 
@@ -283,7 +265,7 @@ mod tests {
     #[test]
     fn half_a_character_does_not_spoil_the_rest() {
         let body = br#"{"input": "a\ud83d b", "response_format": "wav"}"#;
-        let wanted = Wanted::parse(body, &SpeechSettings::default(), &catalogue()).unwrap();
+        let wanted = Wanted::parse(body, &Speech::default(), &catalogue()).unwrap();
         assert_eq!(wanted.text, "a\u{fffd} b");
     }
 }

@@ -21,8 +21,9 @@ use serde_json::{Value, json};
 
 use self::form::{Form, Material, Refusal};
 use super::{overloaded, problem};
+use crate::config::VoiceUploads;
 use crate::server::{Server, unix_ms};
-use crate::voices::{Refused, Stored, VoiceSettings, Voices};
+use crate::voices::{Refused, Stored, Voices};
 
 /// What a form may have beside its file: names, references, boundaries.
 const FORM_BYTES: usize = 512 << 10;
@@ -32,7 +33,7 @@ const USED_SECONDS_MAX: f64 = 60.0;
 const FRAME_RATE: f64 = 12.5;
 
 /// The routes of all voices.
-pub(crate) fn all(settings: &VoiceSettings) -> MethodRouter<Arc<Server>> {
+pub(crate) fn all(settings: &VoiceUploads) -> MethodRouter<Arc<Server>> {
     let bytes_max = settings.max_upload_bytes.saturating_add(FORM_BYTES);
     get(list).post(add).layer(DefaultBodyLimit::max(bytes_max))
 }
