@@ -1,6 +1,7 @@
 //! The commands: what each does between its arguments and its exit code. What they share stands here.
 
 pub mod check;
+pub mod fetch;
 mod progress;
 pub mod say;
 pub mod serve;
@@ -44,6 +45,9 @@ pub enum CommandError {
     /// The engine could not go on.
     #[error(transparent)]
     Failed(#[from] Failure),
+    /// A bundle that cannot be fetched.
+    #[error(transparent)]
+    Fetch(#[from] fetch::FetchError),
     /// A file that cannot be read or written.
     #[error("{}: {source}", file.display())]
     Io {
@@ -75,7 +79,7 @@ impl CommandError {
             Self::Usage(_) | Self::Config(_) | Self::NoBundle { .. } | Self::Start(_) => 2,
             Self::Request(engine::Error::Option { .. }) => 2,
             Self::Request(_) | Self::Failed(_) | Self::Encode(_) => 1,
-            Self::Io { .. } | Self::Batch { .. } => 1,
+            Self::Io { .. } | Self::Batch { .. } | Self::Fetch(_) => 1,
             Self::ReaderGone => 0,
         }
     }
