@@ -33,6 +33,8 @@ const ENGINE_FACE: &[&str] = &[
     "bundle",
     "device",
     "inspect",
+    "stats",
+    "stub",
     "text",
 ];
 /// What the gateway may name of the codecs: transport formats, no network.

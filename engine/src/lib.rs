@@ -24,18 +24,22 @@ pub mod runner;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
+mod sound;
 mod start;
+pub mod stats;
+pub mod stub;
 pub mod text;
 mod voices;
 mod worker;
 
 pub use event::{Event, Events, Failure, Summary};
-pub use handle::{Handle, Stats};
+pub use handle::Handle;
 pub use inspect::{Inspection, StageSize, inspect};
 pub use kernels::matrix::Precision;
 pub use pipeline::Segments;
 pub use request::{Request, Text};
 pub use start::{Options, Progress, StartError};
+pub use stats::Stats;
 pub use voices::{VoiceError, VoiceSource};
 
 /// Names a context for as long as the engine lives.

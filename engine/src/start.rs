@@ -22,6 +22,7 @@ use crate::models::qwen3::{self, Qwen3};
 use crate::request::Resolver;
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
+use crate::sound::Sound;
 use crate::text::ids::{CharacterIds, IdError};
 use crate::voices::{Hearing, LoadedVoice, VoiceError, Voices};
 
@@ -163,10 +164,10 @@ impl Loaded {
         let mut hearing = Hearing::of(bundle);
         let load = |voice| load_voice(voice, hearing.as_mut());
         let voices = bundle.voices.iter().map(load).collect::<Result<_, _>>()?;
-        let codec = Arc::new(load_codec(bundle)?);
+        let sound = Sound::Codec(Arc::new(load_codec(bundle)?));
         let guards = Arc::new(guards);
         let (voices, prompt_rules) = (Voices::new(voices), bundle.prompt_rules());
-        let resolver = Resolver { manifest, voices, prompt_rules, grammar, codec, guards };
+        let resolver = Resolver { manifest, voices, prompt_rules, grammar, sound, guards };
         Ok(Self { models, resolver, hearing, pool })
     }
 }

@@ -14,6 +14,7 @@ use crate::pipeline::Segments;
 use crate::rng;
 use crate::sampler::Sampling;
 use crate::sequence::GroupId;
+use crate::stats::GuardHits;
 use crate::text::ids::CharacterIds;
 use crate::text::{self, TextOptions};
 use codecs::window;
@@ -458,9 +459,15 @@ mod guarded {
 
     /// One context whose CB0 says the script, attempt after attempt.
     fn scripted(settings: Settings, script: &[usize], chunks: &[&str]) -> Spoken {
+        counted(settings, script, chunks).0
+    }
+
+    /// The same, with what the guards counted.
+    fn counted(settings: Settings, script: &[usize], chunks: &[&str]) -> (Spoken, GuardHits) {
         let mut engine = engine_with(ROOMY, BUDGET, script);
         engine.open(ContextId(0), settings, source(chunks));
-        undisturbed(&mut engine).remove(&ContextId(0)).unwrap()
+        let spoken = undisturbed(&mut engine).remove(&ContextId(0)).unwrap();
+        (spoken, engine.tally().guards)
     }
 
     fn strict() -> Settings {
@@ -532,8 +539,9 @@ mod guarded {
     fn a_chunk_that_never_stops_ends_at_its_budget() {
         let text = "Yes.";
         let script: Vec<usize> = (0..3).flat_map(|salt| speech(60, salt)).collect();
-        let spoken = scripted(strict(), &script, &[text]);
+        let (spoken, hits) = counted(strict(), &script, &[text]);
         assert_eq!(spoken.rows[0].len(), strict().guards.budget(text.len()));
+        assert_eq!(hits, GuardHits { budget: 3, retries: 2, exhausted: 1, ..GuardHits::default() });
         assert!(exhausted(&spoken));
     }
 
@@ -546,8 +554,9 @@ mod guarded {
             let head = speech(8, 5);
             let script = [&head[..], &trouble[..30], &good, &[END]].concat();
             let window = window::Settings { first_frames: 40, ..window::Settings::default() };
-            let spoken = scripted(Settings { window, ..strict() }, &script, &[text]);
+            let (spoken, hits) = counted(Settings { window, ..strict() }, &script, &[text]);
             assert_eq!(said(&spoken), good, "{stuck:?}");
+            assert_eq!((hits.repetition, hits.retries, hits.exhausted), (1, 1, 0), "{stuck:?}");
         }
     }
 
@@ -560,7 +569,9 @@ mod guarded {
         (0..40).step_by(2).for_each(|i| silent[i] = 7);
         let good = speech(45, 5);
         let script = [&silent[..], &good, &[END]].concat();
-        assert_eq!(said(&scripted(settings, &script, &[text])), good);
+        let (spoken, hits) = counted(settings, &script, &[text]);
+        assert_eq!(said(&spoken), good);
+        assert_eq!((hits.silence, hits.retries), (1, 1));
     }
 
     #[test]

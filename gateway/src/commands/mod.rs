@@ -1,10 +1,12 @@
 //! The commands: what each does between its arguments and its exit code. What they share stands here.
 
+pub mod bench;
 pub mod check;
 pub mod fetch;
 mod progress;
 pub mod say;
 pub mod serve;
+mod speaker;
 mod speed;
 pub mod voices;
 
@@ -59,6 +61,9 @@ pub enum CommandError {
     /// An encoder that refuses.
     #[error("cannot encode: {0}")]
     Encode(String),
+    /// A server that cannot be measured.
+    #[error("{0}")]
+    Bench(String),
     /// Some lines of a batch could not be spoken; each was told.
     #[error("{failed} of {lines} lines failed")]
     Batch {
@@ -78,7 +83,7 @@ impl CommandError {
         match self {
             Self::Usage(_) | Self::Config(_) | Self::NoBundle { .. } | Self::Start(_) => 2,
             Self::Request(engine::Error::Option { .. }) => 2,
-            Self::Request(_) | Self::Failed(_) | Self::Encode(_) => 1,
+            Self::Request(_) | Self::Failed(_) | Self::Encode(_) | Self::Bench(_) => 1,
             Self::Io { .. } | Self::Batch { .. } | Self::Fetch(_) => 1,
             Self::ReaderGone => 0,
         }
