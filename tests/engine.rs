@@ -37,7 +37,10 @@ fn listen(events: &Events) -> (Vec<f32>, Summary) {
             }
             Event::Done(summary) => return (sound, summary),
             Event::Cancelled(_) | Event::Failed(_) => panic!("the context did not complete"),
-            Event::Chunk { .. } | Event::ChunkEnd { .. } | Event::Flushed { .. } => {}
+            Event::Chunk { .. }
+            | Event::Aligned { .. }
+            | Event::ChunkEnd { .. }
+            | Event::Flushed { .. } => {}
         }
     }
 }

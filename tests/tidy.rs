@@ -11,6 +11,7 @@ const FILE_LINES_MAX: usize = 800;
 
 /// What the gateway may name of the engine: its public face, and what its commands read.
 const ENGINE_FACE: &[&str] = &[
+    "CharEnd",
     "ContextId",
     "Error",
     "Event",

@@ -160,7 +160,13 @@ fn step(
             batch.ids.extend(range.clone().map(|i| (i * 31 % 2000) as u32));
             batch.positions.extend((computed..computed + tokens).map(|p| p as i32));
             let blocks = (s * blocks..(s + 1) * blocks).map(|b| b as u32).collect();
-            batch.rows.push(BatchRow { tokens: range, computed, blocks, logits: true });
+            batch.rows.push(BatchRow {
+                tokens: range,
+                computed,
+                blocks,
+                logits: true,
+                ..BatchRow::default()
+            });
         }
         batch
     };
@@ -257,6 +263,7 @@ fn wide_stage(folder: &Path) -> Result<(StageConfig, Weights)> {
         semantic_codes: outputs - 2,
         acoustic_codes: 0,
         outputs,
+        alignment: None,
     };
     Ok((config, Weights::open(&file)?))
 }

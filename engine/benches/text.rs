@@ -37,7 +37,7 @@ fn text(name: &str) -> String {
 fn whole_text(bencher: Bencher<'_, '_>, name: &str) {
     let text = text(name);
     bencher.counter(BytesCount::of_str(&text)).bench_local(|| {
-        whole(divan::black_box(&text), TextOptions::default(), ChunkLimits::default())
+        whole(divan::black_box(&text), &TextOptions::default(), ChunkLimits::default())
     });
 }
 

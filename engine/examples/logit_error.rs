@@ -92,6 +92,7 @@ impl Errors {
                 computed,
                 blocks: (0..end.div_ceil(BLOCK_TOKENS) as u32).collect(),
                 logits: true,
+                ..BatchRow::default()
             };
             let ids = teacher.ids[computed..end].to_vec();
             let positions = teacher.positions[computed..end].to_vec();

@@ -144,6 +144,10 @@ fn placed(event: Event, place: impl Fn(u64) -> u64) -> Event {
     match event {
         Event::ChunkEnd { raw, end } => Event::ChunkEnd { raw, end: place(end) },
         Event::Flushed { samples } => Event::Flushed { samples: place(samples) },
+        Event::Aligned { mut ends } => {
+            ends.iter_mut().for_each(|end| end.sample = place(end.sample));
+            Event::Aligned { ends }
+        }
         other => other,
     }
 }

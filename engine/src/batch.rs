@@ -25,7 +25,7 @@ pub struct Batch {
 }
 
 /// One sequence's part of a [`Batch`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub struct BatchRow {
     /// Which of the batch's tokens are this sequence's: at least one, contiguous.
     pub tokens: Range<usize>,
@@ -35,6 +35,9 @@ pub struct BatchRow {
     pub blocks: Vec<u32>,
     /// Whether the output of the last token is wanted.
     pub logits: bool,
+    /// Tokens of the sequence, computed or new, of which it is asked how much the last one attends to each, where logits
+    /// are wanted. Empty: none.
+    pub watched: Range<usize>,
 }
 
 impl Batch {

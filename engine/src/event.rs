@@ -4,7 +4,7 @@
 //! outbox holds more than its limit (it is parked). So an outbox never holds more than the limit plus one commit.
 //!
 //! ```text
-//! Audio Audio Chunk Audio .. Flushed Audio .. Done        the ordinary way
+//! Chunk Aligned Audio Aligned Audio .. Flushed Audio .. Done        the ordinary way
 //! Audio Cancelled                                         nothing follows
 //! ```
 
@@ -40,6 +40,12 @@ pub enum Event {
         /// Samples from the start of the context to the end of the chunk.
         end: u64,
     },
+    /// It is known when some characters end. Comes before the sound in which the first of them does; no other character
+    /// ends in the sound before that. Only from bundles whose network shows what it looks at.
+    Aligned {
+        /// In the order of the text, ascending in both.
+        ends: Vec<CharEnd>,
+    },
     /// Everything before a flush has been sent.
     Flushed {
         /// Samples sent so far.
@@ -51,6 +57,15 @@ pub enum Event {
     Cancelled(Summary),
     /// The context could not go on.
     Failed(Failure),
+}
+
+/// When a character has been spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CharEnd {
+    /// Code points of the client's raw text up to the end of the character.
+    pub raw_to: usize,
+    /// Samples from the start of the context.
+    pub sample: u64,
 }
 
 /// What a context came to.

@@ -12,6 +12,11 @@ pub struct StageGrammar {
 }
 
 impl StageGrammar {
+    /// Whether the tokenizer knows a character.
+    pub(crate) fn reads(&self, c: char) -> bool {
+        self.characters.id(c).is_ok()
+    }
+
     /// Ids of a piece of text, one for each character. A character that the tokenizer knows nothing of is not read.
     pub(crate) fn read(&self, text: &str) -> Vec<u32> {
         text.chars().filter_map(|c| self.characters.id(c).ok()).collect()

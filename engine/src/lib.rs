@@ -32,7 +32,7 @@ pub mod text;
 mod voices;
 mod worker;
 
-pub use event::{Event, Events, Failure, Summary};
+pub use event::{CharEnd, Event, Events, Failure, Summary};
 pub use handle::Handle;
 pub use inspect::{Inspection, StageSize, inspect};
 pub use kernels::matrix::Precision;

@@ -58,6 +58,13 @@ pub trait StageModel: Send {
     /// # Errors
     /// See [`ForwardError`].
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError>;
+
+    /// How much, in the last forward, the last token of each row that asks for logits attended to the tokens it watches
+    /// (`[watched tokens]` a row, in the order of the rows), by the head that the network was trained to align text and
+    /// sound with. The weights of a row sum up to 1, and are as much its own as its logits. Empty: there is no such head.
+    fn attention(&self) -> &[f32] {
+        &[]
+    }
 }
 
 /// Runs one batch of each stage, empty ones not at all; logits replace what was there. Stages are independent of each other,

@@ -5,6 +5,8 @@
 //!              ^ computed: keys and values stored     ^ len
 //! ```
 
+use std::ops::Range;
+
 use crate::ContextId;
 use crate::block_manager::BlockTable;
 
@@ -25,6 +27,8 @@ pub struct Sequence {
     pub table: BlockTable,
     /// Rotary position of the token that will be generated next.
     pub next_position: i32,
+    /// Tokens of which it is asked how much each newly sampled one attends to them.
+    pub watched: Range<usize>,
 }
 
 impl Sequence {
@@ -34,7 +38,8 @@ impl Sequence {
     /// When the two lists differ in length or are empty; that is a bug of the caller.
     pub fn new(ids: Vec<u32>, positions: Vec<i32>, next_position: i32) -> Self {
         assert!(!ids.is_empty() && ids.len() == positions.len(), "a token has one position");
-        Self { ids, positions, computed: 0, table: BlockTable::default(), next_position }
+        let table = BlockTable::default();
+        Self { ids, positions, computed: 0, table, next_position, watched: 0..0 }
     }
 
     /// Tokens that must still run.
@@ -72,6 +77,11 @@ impl Group {
     /// Whether each member needs just its newest token.
     pub fn decodes(&self) -> bool {
         self.members.iter().all(|m| m.remaining() == 1)
+    }
+
+    /// How many shares of attention come with the logits of a completed step.
+    pub fn watched(&self) -> usize {
+        self.members.iter().map(|m| m.watched.len()).sum()
     }
 
     /// Appends the sampled token to every member.

@@ -159,7 +159,12 @@ fn numbers_that_overflow_are_noticed_by_row() {
     folder.change("model.norm.weight", |(dtype, shape, data)| {
         Some((dtype, shape, f32::MAX.to_le_bytes().repeat(data.len() / 4)))
     });
-    let row = |tokens, block, logits| BatchRow { tokens, computed: 0, blocks: vec![block], logits };
+    let row = |tokens, block, logits| BatchRow {
+        tokens,
+        blocks: vec![block],
+        logits,
+        ..BatchRow::default()
+    };
     let rows = vec![row(0..1, 0, false), row(1..2, 1, true)];
     let batch = Batch { ids: vec![1, 2], positions: vec![0, 0], rows };
     let models: [&mut dyn StageModel; 2] =

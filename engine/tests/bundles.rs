@@ -101,7 +101,8 @@ fn network_says_the_same_without_the_rows_that_are_never_read() {
         let mut model = Qwen3::load(&weights, &config, &options, &mut |_| ()).unwrap();
         model.reserve(1);
         let positions = (1..=ids.len() as i32).collect();
-        let row = BatchRow { tokens: 0..ids.len(), computed: 0, blocks: vec![0], logits: true };
+        let row =
+            BatchRow { tokens: 0..ids.len(), blocks: vec![0], logits: true, ..BatchRow::default() };
         let batch = Batch { ids: ids.clone(), positions, rows: vec![row] };
         let mut logits = Vec::new();
         model.forward(&batch, &mut logits).unwrap();

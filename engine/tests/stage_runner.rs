@@ -131,7 +131,12 @@ fn shared_blocks_equal_unshared_ones() {
 fn only_rows_that_ask_get_logits_in_order() {
     let mut model = fast(STAGE, Precision::F32, 2);
     let (ids, positions) = noise(3, 9);
-    let row = |tokens, block, logits| BatchRow { tokens, computed: 0, blocks: vec![block], logits };
+    let row = |tokens, block, logits| BatchRow {
+        tokens,
+        blocks: vec![block],
+        logits,
+        ..BatchRow::default()
+    };
     let rows = vec![row(0..4, 7, true), row(4..6, 3, false), row(6..9, 9, true)];
     let mut logits = vec![1.0];
     model
@@ -174,7 +179,7 @@ fn dropped_embedding_rows_are_missed_only_when_read() {
     let mut whole = fast(STAGE, Precision::F32, 1);
     assert_eq!(logits, prefill(&mut whole, &mut Sequence::new(&ids, &[0, 1, 2], 0)));
     for id in [8, 3345, u32::MAX] {
-        let row = BatchRow { tokens: 0..1, computed: 0, blocks: vec![0], logits: true };
+        let row = BatchRow { tokens: 0..1, blocks: vec![0], logits: true, ..BatchRow::default() };
         let batch = Batch { ids: vec![id], positions: vec![0], rows: vec![row] };
         let error = model.forward(&batch, &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains(&format!("id {id}")), "{error}");
@@ -190,6 +195,7 @@ fn a_batch_that_does_not_fit_is_refused_and_does_no_harm() {
         computed,
         blocks: blocks.to_vec(),
         logits: true,
+        ..BatchRow::default()
     };
     let cases: [(&str, Vec<BatchRow>); 7] = [
         ("ids, positions and rows", vec![row(0..1, 0, &[0])]),

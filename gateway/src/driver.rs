@@ -298,7 +298,10 @@ impl Stream {
                     }
                 }
                 Event::Cancelled(_) | Event::Failed(_) => return Poll::Ready(self.end(event)),
-                Event::Chunk { .. } | Event::ChunkEnd { .. } | Event::Flushed { .. }
+                Event::Chunk { .. }
+                | Event::Aligned { .. }
+                | Event::ChunkEnd { .. }
+                | Event::Flushed { .. }
                     if self.maker.is_some() =>
                 {
                     return Poll::Ready(News::Event(event));

@@ -11,7 +11,7 @@ use crate::ContextId;
 use crate::block_manager::BlockCounts;
 use crate::event::{Failure, Summary};
 use crate::grammar::Grammar;
-use crate::pipeline::{AudioJob, Context, Env, Settings, Source};
+use crate::pipeline::{AudioJob, Context, Env, Said, Settings, Source};
 use crate::runner::{self, ForwardError, StageModel};
 use crate::scheduler::{Budget, Scheduled, Scheduler};
 use crate::stats::Tally;
@@ -164,7 +164,7 @@ impl Engine {
         outcomes: Vec<Result<(), ForwardError>>,
     ) {
         let mut failed: Vec<(ContextId, Failure)> = Vec::new();
-        let mut taken = vec![0; self.models.len()];
+        let mut taken = vec![(0, 0); self.models.len()];
         for scheduled in step {
             let Some(group) = self.scheduler.group(scheduled.group) else { continue };
             let (id, stage) = (group.context, scheduled.stage);
@@ -172,9 +172,9 @@ impl Engine {
                 failed.push((id, Failure::Model(error.to_string())));
                 continue;
             }
-            let length = self.models[stage].outputs() * group.cost();
+            let (length, watched) = (self.models[stage].outputs() * group.cost(), group.watched());
             self.scheduler.ran(scheduled);
-            let Self { grammar, scheduler, jobs, contexts, logits, tally, .. } = self;
+            let Self { grammar, scheduler, jobs, contexts, logits, models, tally, .. } = self;
             let context =
                 contexts.get_mut(&id).expect("groups of a context go with it; this is a bug");
             if let Some(queued_at) = context.ran() {
@@ -183,10 +183,14 @@ impl Engine {
             if !scheduled.completes {
                 continue;
             }
-            let rows = &mut logits[stage][taken[stage]..taken[stage] + length];
-            taken[stage] += length;
+            let (row, seen) = taken[stage];
+            taken[stage] = (row + length, seen + watched);
+            let said = Said {
+                logits: &mut logits[stage][row..row + length],
+                attention: models[stage].attention().get(seen..seen + watched).unwrap_or(&[]),
+            };
             let mut env = Env { now, grammar, scheduler, jobs, hits: &mut tally.guards };
-            if let Err(failure) = context.on_logits(scheduled.group, rows, &mut env) {
+            if let Err(failure) = context.on_logits(scheduled.group, said, &mut env) {
                 failed.push((id, failure));
             }
         }

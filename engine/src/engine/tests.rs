@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::batch::{BLOCK_TOKENS, Batch};
 use crate::bundle::{Prompt, Silence};
-use crate::event::Event;
+use crate::event::{CharEnd, Event};
 use crate::grammar::StageGrammar;
 use crate::guards::Guards;
 use crate::layout::Vocabulary;
@@ -31,10 +31,18 @@ const BUDGET: Budget = Budget { prefill_tokens: 256, sequences: 64, share_prefix
 struct Hashing {
     vocabulary: Vocabulary,
     slots: Vec<u64>,
+    attention: Vec<f32>,
     /// What is said instead of what the hash says, as long as it lasts.
     script: VecDeque<usize>,
     broken_after: Option<u32>,
     forwards: u32,
+}
+
+impl Hashing {
+    fn new(stage: usize, script: VecDeque<usize>) -> Self {
+        let (vocabulary, slots, attention) = (vocabulary(stage), Vec::new(), Vec::new());
+        Self { vocabulary, slots, attention, script, broken_after: None, forwards: 0 }
+    }
 }
 
 impl StageModel for Hashing {
@@ -52,6 +60,7 @@ impl StageModel for Hashing {
 
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
         self.forwards += 1;
+        self.attention.clear();
         for (number, row) in batch.rows.iter().enumerate() {
             let slot =
                 |t: usize| row.blocks[t / BLOCK_TOKENS] as usize * BLOCK_TOKENS + t % BLOCK_TOKENS;
@@ -59,14 +68,17 @@ impl StageModel for Hashing {
                 let token = u64::from(batch.ids[at]) << 32 | batch.positions[at] as u32 as u64;
                 self.slots[slot(row.computed + i)] = token;
             }
+            let seen = row.computed + row.tokens.len();
+            assert!(row.watched.end <= seen, "a token watches only what it sees");
             if !row.logits {
                 continue;
             }
-            let seen = row.computed + row.tokens.len();
             let hash = (0..seen).fold(7u64, |h, t| {
                 (h ^ self.slots[slot(t)]).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
             });
             let start = logits.len();
+            self.attention
+                .extend(row.watched.clone().map(|t| rng::uniform(hash, 2, t as u64) as f32));
             logits
                 .extend((0..self.outputs()).map(|i| rng::uniform(hash, 1, i as u64) as f32 * 4.0));
             if self.broken_after == Some(self.forwards) && number + 1 == batch.rows.len() {
@@ -82,6 +94,10 @@ impl StageModel for Hashing {
             }
         }
         Ok(())
+    }
+
+    fn attention(&self) -> &[f32] {
+        &self.attention
     }
 }
 
@@ -108,9 +124,7 @@ fn vocabulary(stage: usize) -> Vocabulary {
 fn engine_with(blocks: usize, budget: Budget, script: &[usize]) -> Engine {
     let models = (0..STAGES).map(|stage| {
         let script = if stage == 0 { script.iter().copied().collect() } else { VecDeque::new() };
-        let vocabulary = vocabulary(stage);
-        Box::new(Hashing { vocabulary, slots: Vec::new(), script, broken_after: None, forwards: 0 })
-            as Box<dyn StageModel>
+        Box::new(Hashing::new(stage, script)) as Box<dyn StageModel>
     });
     let stages = (0..STAGES)
         .map(|stage| StageGrammar { vocabulary: vocabulary(stage), characters: characters() })
@@ -153,7 +167,7 @@ fn settings(seed: u64) -> Settings {
 
 /// A whole text in the chunks given.
 fn source(chunks: &[&str]) -> Source {
-    Source::Whole { chunks: text::given(chunks, TextOptions::default()).into(), raw_chars: 0 }
+    Source::Whole { chunks: text::given(chunks, &TextOptions::default()).into(), raw_chars: 0 }
 }
 
 const TALE: [&str; 5] =
@@ -164,6 +178,7 @@ const TALE: [&str; 5] =
 struct Spoken {
     rows: Vec<Vec<u16>>,
     ends: Vec<u64>,
+    aligned: Vec<CharEnd>,
     outcome: Option<Result<Summary, Failure>>,
 }
 
@@ -177,10 +192,13 @@ fn hear(engine: &mut Engine, heard: &mut Heard) {
         for (all, new) in spoken.rows.iter_mut().zip(&job.rows) {
             all.extend(new);
         }
-        spoken.ends.extend(job.marks.iter().filter_map(|(_, event)| match event {
-            Event::ChunkEnd { end, .. } => Some(*end),
-            _ => None,
-        }));
+        for (_, event) in job.marks {
+            match event {
+                Event::ChunkEnd { end, .. } => spoken.ends.push(end),
+                Event::Aligned { ends } => spoken.aligned.extend(ends),
+                _ => {}
+            }
+        }
         spoken.outcome = job.last;
     }
 }
@@ -230,6 +248,9 @@ fn a_passage_is_spoken_chunk_by_chunk_to_its_end() {
     assert!(frames >= 5 * TALE.len());
     assert!(spoken.rows.iter().all(|row| row.len() == frames), "all rows are equally long");
     assert_eq!(spoken.ends[4], frames as u64 * 1920);
+    let spoken_chars: usize = TALE.iter().map(|text| text.len()).sum();
+    assert!(spoken.aligned.is_sorted_by(|a, b| a.raw_to < b.raw_to && a.sample <= b.sample));
+    assert_eq!(spoken.aligned.len(), spoken_chars, "every character ends once");
 }
 
 #[test]
@@ -391,13 +412,10 @@ fn segments_cut_for_latency_keep_what_they_have_said() {
 #[test]
 fn broken_numbers_fail_their_context_alone() {
     let mut engine = engine(ROOMY, BUDGET);
-    engine.models[0] = Box::new(Hashing {
-        vocabulary: vocabulary(0),
-        slots: vec![0; ROOMY * BLOCK_TOKENS],
-        script: VecDeque::new(),
-        broken_after: Some(4),
-        forwards: 0,
-    });
+    let mut broken = Hashing::new(0, VecDeque::new());
+    broken.broken_after = Some(4);
+    broken.reserve(ROOMY);
+    engine.models[0] = Box::new(broken);
     for i in 0..3 {
         engine.open(ContextId(i), settings(i), source(&TALE));
     }
@@ -451,136 +469,7 @@ fn a_passage_of_any_length_holds_no_more_than_its_longest_window() {
     }
 }
 
-mod guarded {
-    use super::*;
-
-    const END: usize = SEMANTIC as usize;
-    const SPLIT: usize = END + 1;
-
-    /// One context whose CB0 says the script, attempt after attempt.
-    fn scripted(settings: Settings, script: &[usize], chunks: &[&str]) -> Spoken {
-        counted(settings, script, chunks).0
-    }
-
-    /// The same, with what the guards counted.
-    fn counted(settings: Settings, script: &[usize], chunks: &[&str]) -> (Spoken, GuardHits) {
-        let mut engine = engine_with(ROOMY, BUDGET, script);
-        engine.open(ContextId(0), settings, source(chunks));
-        let spoken = undisturbed(&mut engine).remove(&ContextId(0)).unwrap();
-        (spoken, engine.tally().guards)
-    }
-
-    fn strict() -> Settings {
-        let guards = Guards {
-            min_codes: 5,
-            max_codes: 60,
-            characters_per_second: 6.0..=24.0,
-            silence: vec![7],
-        };
-        Settings { tries: 3, guards: Arc::new(guards), segments: Segments::Chunk, ..settings(1) }
-    }
-
-    /// Codes that are neither silent nor in a cycle.
-    fn speech(codes: usize, salt: usize) -> Vec<usize> {
-        (0..codes).map(|i| 8 + (i * i + salt * i) % 53).collect()
-    }
-
-    fn exhausted(spoken: &Spoken) -> bool {
-        spoken.outcome.as_ref().unwrap().as_ref().unwrap().guard_exhausted
-    }
-
-    fn said(spoken: &Spoken) -> Vec<usize> {
-        spoken.rows[0].iter().map(|&c| usize::from(c)).collect()
-    }
-
-    #[test]
-    fn either_stop_symbol_ends_any_chunk() {
-        for (inner, last) in [(SPLIT, END), (END, SPLIT)] {
-            let (a, b) = (speech(12, 1), speech(9, 2));
-            let script = [&a[..], &[inner], &b, &[last]].concat();
-            let spoken = scripted(strict(), &script, &["Short one.", "Two."]);
-            assert_eq!(said(&spoken), [a, b].concat());
-            assert!(!exhausted(&spoken));
-        }
-    }
-
-    #[test]
-    fn an_attempt_that_is_too_fast_is_said_again() {
-        let text = "A text of more than thirty characters, so that its pace counts.";
-        let (fast, good) = (speech(8, 1), speech(50, 2));
-        let script = [&fast[..], &[END], &good, &[END]].concat();
-        let spoken = scripted(strict(), &script, &[text]);
-        assert_eq!(said(&spoken), good);
-        assert!(!exhausted(&spoken));
-    }
-
-    #[test]
-    fn a_retry_goes_on_behind_what_was_sent() {
-        let text = "A text of more than thirty characters, so that its pace counts.";
-        let settings = Settings { segments: Segments::Frames, ..strict() };
-        // Ten codes are on their way when the attempt ends too early.
-        let (fast, rest) = (speech(14, 1), speech(40, 3));
-        let script = [&fast[..], &[END], &rest, &[END]].concat();
-        let spoken = scripted(settings, &script, &[text]);
-        assert_eq!(said(&spoken), [&fast[..10], &rest].concat());
-    }
-
-    #[test]
-    fn when_the_tries_are_used_up_the_best_is_spoken_and_counted() {
-        let text = "A text of more than thirty characters, so that its pace counts.";
-        let (worst, best, worse) = (speech(6, 1), speech(20, 2), speech(9, 3));
-        let script = [&worst[..], &[END], &best, &[END], &worse, &[END]].concat();
-        let spoken = scripted(strict(), &script, &[text]);
-        assert_eq!(said(&spoken), best);
-        assert!(exhausted(&spoken));
-    }
-
-    #[test]
-    fn a_chunk_that_never_stops_ends_at_its_budget() {
-        let text = "Yes.";
-        let script: Vec<usize> = (0..3).flat_map(|salt| speech(60, salt)).collect();
-        let (spoken, hits) = counted(strict(), &script, &[text]);
-        assert_eq!(spoken.rows[0].len(), strict().guards.budget(text.len()));
-        assert_eq!(hits, GuardHits { budget: 3, retries: 2, exhausted: 1, ..GuardHits::default() });
-        assert!(exhausted(&spoken));
-    }
-
-    #[test]
-    fn a_loop_and_a_fall_into_silence_are_cut_off_and_said_again() {
-        let text = "A text of more than thirty characters, so that its pace counts.";
-        let good = speech(45, 5);
-        for stuck in [vec![30, 31, 32], vec![7]] {
-            let trouble: Vec<usize> = stuck.iter().copied().cycle().take(50).collect();
-            let head = speech(8, 5);
-            let script = [&head[..], &trouble[..30], &good, &[END]].concat();
-            let window = window::Settings { first_frames: 40, ..window::Settings::default() };
-            let (spoken, hits) = counted(Settings { window, ..strict() }, &script, &[text]);
-            assert_eq!(said(&spoken), good, "{stuck:?}");
-            assert_eq!((hits.repetition, hits.retries, hits.exhausted), (1, 1, 0), "{stuck:?}");
-        }
-    }
-
-    #[test]
-    fn an_opening_of_silence_is_not_sent() {
-        let window = window::Settings { first_frames: 40, ..window::Settings::default() };
-        let settings = Settings { segments: Segments::Frames, window, ..strict() };
-        let text = "A text of more than thirty characters, so that its pace counts.";
-        let mut silent = speech(40, 1);
-        (0..40).step_by(2).for_each(|i| silent[i] = 7);
-        let good = speech(45, 5);
-        let script = [&silent[..], &good, &[END]].concat();
-        let (spoken, hits) = counted(settings, &script, &[text]);
-        assert_eq!(said(&spoken), good);
-        assert_eq!((hits.silence, hits.retries), (1, 1));
-    }
-
-    #[test]
-    fn only_silence_in_every_attempt_is_a_failure() {
-        let script: Vec<usize> = [vec![7; 6], vec![END]].concat().repeat(3);
-        let spoken = scripted(strict(), &script, &["Well."]);
-        assert_eq!(spoken.outcome, Some(Err(Failure::NoSpeech { chunk: 0, tries: 3 })));
-    }
-}
+mod guarded;
 
 mod live {
     use super::*;

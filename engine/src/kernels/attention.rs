@@ -3,6 +3,8 @@
 //! Rows are pairs of a query and a head that shares its keys; a few of them run through the sequence together.
 //! For each: scores over all blocks, softmax, then the mix of the values.
 
+use std::ops::Range;
+
 use super::kv::KvView;
 use super::math::softmax_unscaled;
 use super::matrix::{MOST_ROWS, even_runs};
@@ -49,6 +51,31 @@ pub fn attend<N: Narrow>(
             }
         }
     }
+}
+
+/// How much one query of one head attends to each of the watched tokens, as shares of them all: appended to `out`.
+/// `query` counts the new tokens; what is watched lies at or before it in the sequence.
+pub fn shares<N: Narrow>(
+    kv: &KvView<'_, N>,
+    new: &Queries<'_>,
+    (query, head): (usize, usize),
+    watched: Range<usize>,
+    scratch: &mut Scratch,
+    out: &mut Vec<f32>,
+) {
+    let group = kv.heads().group();
+    let (kv_head, first) = (head / group, query * group + head % group);
+    let blocks = watched.end.div_ceil(LANES);
+    scratch.0.resize(blocks, [0.0; LANES]);
+    let mut rows = Rows { kv, new, kv_head, first, scratch: &mut scratch.0, out: &mut [] };
+    rows.score::<1, 4>(blocks);
+    let start = out.len();
+    out.extend_from_slice(&scratch.0.as_flattened()[watched]);
+    let scores = &mut out[start..];
+    let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    scores.iter_mut().for_each(|score| *score = (*score - largest).exp());
+    let sum: f32 = scores.iter().sum();
+    scores.iter_mut().for_each(|share| *share /= sum);
 }
 
 /// A run of rows of one key/value head: row `first + m` is query `/ group`, head `% group`.
@@ -196,6 +223,36 @@ mod tests {
             out.extend((0..width).map(mix).collect::<Vec<f64>>());
         }
         out
+    }
+
+    #[test]
+    fn shares_are_the_weights_of_the_watched_tokens() {
+        let heads = Heads { queries: 6, kv: 3, width: 32 };
+        let q = noise(CONTEXT * 6 * 32, 1);
+        let keys = noise(CONTEXT * 3 * 32, 2);
+        let mut memory = KvMemory::<f32>::new(heads, 1);
+        memory.reserve(8);
+        let table = [5, 1, 7, 2];
+        let mut written = memory.take(&table, 0, CONTEXT).unwrap();
+        for (t, k) in keys.chunks_exact(3 * 32).enumerate() {
+            written.store(heads, 0, t, k, k);
+        }
+        let kv = memory.view(&table, &written);
+        let new = Queries { layer: 0, first: 0, queries: &q, stride: 6 * 32 };
+        for (query, head, watched) in [(52, 3, 5..40), (20, 0, 0..21), (33, 5, 16..32)] {
+            let score = |t: usize| {
+                let (q, k) = (&q[(query * 6 + head) * 32..], &keys[(t * 3 + head / 2) * 32..]);
+                q.iter().zip(k).take(32).map(|(a, b)| f64::from(a * b)).sum::<f64>().exp()
+            };
+            let sum: f64 = watched.clone().map(score).sum();
+            let mut shares = vec![9.0];
+            let (scratch, at) = (&mut Scratch::default(), (query, head));
+            super::shares(&kv, &new, at, watched.clone(), scratch, &mut shares);
+            assert_eq!(shares.len(), 1 + watched.len());
+            for (share, t) in shares[1..].iter().zip(watched) {
+                assert!((f64::from(*share) - score(t) / sum).abs() < TOLERANCE, "{query} {t}");
+            }
+        }
     }
 
     /// The last `new` of all tokens attend together.

@@ -64,6 +64,17 @@ pub struct StageConfig {
     pub acoustic_codes: usize,
     /// Length of one row of logits.
     pub outputs: usize,
+    /// The head whose attention follows the text as it is spoken, where training has made one.
+    pub alignment: Option<AlignmentHead>,
+}
+
+/// One head of one layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AlignmentHead {
+    /// Which layer, 0 based.
+    pub layer: usize,
+    /// Which query head of it, 0 based.
+    pub head: usize,
 }
 
 impl StageConfig {
@@ -100,7 +111,9 @@ impl StageConfig {
             semantic_codes: 0,
             acoustic_codes: 0,
             outputs,
+            alignment: None,
         };
+        config.alignment = config.find_alignment(&fields)?;
         config.check_shape(&fields)?;
         config.size_codebooks(&fields)?;
         config.check_ids(&fields)?;
@@ -159,6 +172,24 @@ impl StageConfig {
             return Err(fields.wrong("rms_norm_eps", "must lie between 0 and 1"));
         }
         Ok(())
+    }
+
+    fn find_alignment(&self, fields: &Fields<'_>) -> Result<Option<AlignmentHead>, LoadError> {
+        const LAYER: &str = "alignment_layer";
+        const HEAD: &str = "alignment_head";
+        let (layer, head) = (fields.optional_size(LAYER)?, fields.optional_size(HEAD)?);
+        match (layer, head) {
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(fields.wrong(HEAD, "missing beside alignment_layer")),
+            (None, Some(_)) => Err(fields.wrong(LAYER, "missing beside alignment_head")),
+            (Some(layer), _) if layer >= self.layers => {
+                Err(fields.wrong(LAYER, format!("{layer} of {} layers", self.layers)))
+            }
+            (_, Some(head)) if head >= self.heads => {
+                Err(fields.wrong(HEAD, format!("{head} of {} heads", self.heads)))
+            }
+            (Some(layer), Some(head)) => Ok(Some(AlignmentHead { layer, head })),
+        }
     }
 
     /// Where the fields are absent the sizes follow from the head and the embedding.
@@ -432,7 +463,7 @@ mod tests {
 
     #[test]
     fn contradictions_are_told_by_field() {
-        let cases: [(&str, Value, &str); 15] = [
+        let cases: [(&str, Value, &str); 17] = [
             ("chunk_realign_offset", 24.into(), "must be 25"),
             ("n_codebooks", 8.into(), "must be 4"),
             ("target_codebook", 4.into(), "0 to 3"),
@@ -448,6 +479,8 @@ mod tests {
             ("pad_token_id", 273.into(), "not below"),
             ("audio_marker_token_id", 260.into(), "text_marker_token_id"),
             ("hidden_act", "gelu".into(), "not supported"),
+            ("alignment_layer", 6.into(), "6 of 6"),
+            ("alignment_head", 3.into(), "3 of 3"),
         ];
         for (name, value, says) in cases {
             let mut map = nano(0);
@@ -455,6 +488,18 @@ mod tests {
             let text = read(&map, 2050).unwrap_err().to_string();
             assert!(text.contains(&format!("`{name}`")) && text.contains(says), "{text}");
         }
+    }
+
+    #[test]
+    fn alignment_head_is_named_whole_or_not_at_all() {
+        let mut map = nano(0);
+        let named = read(&map, 2050).unwrap().alignment;
+        assert_eq!(named, Some(AlignmentHead { layer: 3, head: 0 }));
+        map.remove("alignment_head");
+        let text = read(&map, 2050).unwrap_err().to_string();
+        assert!(text.contains("`alignment_head`") && text.contains("missing"), "{text}");
+        map.remove("alignment_layer");
+        assert_eq!(read(&map, 2050).unwrap().alignment, None);
     }
 
     #[test]

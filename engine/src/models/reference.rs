@@ -1,5 +1,7 @@
 //! The plain computation of a stage on candle, in `f32`: what the fast runner is held to. Slow and obvious on purpose.
 
+use std::ops::Range;
+
 use candle_core::{D, Device, Result, Tensor};
 use codecs::weights::{LoadError, Weights};
 
@@ -17,6 +19,8 @@ pub struct Reference {
     norm: Tensor,
     fc1: Linear,
     fc2: Linear,
+    /// What the last forward attended to.
+    attention: Vec<f32>,
     /// Ids and positions of the tokens of each block: the reference keeps no keys and values between forwards.
     blocks: Vec<[(u32, i32); BLOCK_TOKENS]>,
 }
@@ -29,6 +33,8 @@ pub struct Trace {
     pub last: Tensor,
     /// Audio head at every token, `[sequences, tokens, outputs]`.
     pub logits: Tensor,
+    /// Weights of the alignment head, if there is one, `[sequences, tokens, all tokens]`.
+    pub alignment: Option<Tensor>,
 }
 
 /// Keys and values of each layer, `[sequences, kv heads, tokens, width]`: lets sequences of one length go on.
@@ -77,6 +83,7 @@ impl Reference {
             fc1: Linear::new(head.fc1, inner, Some(head.fc1_bias)).map_err(device)?,
             fc2: Linear::new(head.fc2, outputs, Some(head.fc2_bias)).map_err(device)?,
             config: config.clone(),
+            attention: Vec::new(),
             blocks: Vec::new(),
         })
     }
@@ -103,8 +110,12 @@ impl Reference {
         let mut x = Tensor::from_vec(rows, shape, &Device::Cpu)?;
         let rotation = self.rotation(positions, tokens)?;
         let mut hidden = vec![x.clone()];
+        let mut alignment = None;
         for (index, layer) in self.layers.iter().enumerate() {
-            let attended = self.attention(layer, &x, &rotation, index, cache)?;
+            let (attended, weights) = self.attention(layer, &x, &rotation, index, cache)?;
+            if let Some(named) = self.config.alignment.filter(|a| a.layer == index) {
+                alignment = Some(weights.narrow(1, named.head, 1)?.squeeze(1)?);
+            }
             x = (x + attended)?;
             let normed = self.rms_norm(&x, &layer.post_norm)?;
             let inner = (silu(&layer.gate.apply(&normed)?)? * layer.up.apply(&normed)?)?;
@@ -113,7 +124,7 @@ impl Reference {
         }
         let last = self.rms_norm(&x, &self.norm)?;
         let logits = self.fc2.apply(&mish(&self.fc1.apply(&last)?)?)?;
-        Ok(Trace { hidden, last, logits })
+        Ok(Trace { hidden, last, logits, alignment })
     }
 
     /// Cosines and sines, `[sequences, 1, tokens, width / 2]`.
@@ -131,6 +142,7 @@ impl Reference {
         Ok((table(f64::cos)?, table(f64::sin)?))
     }
 
+    /// Output of the block, and the weights of all heads, `[sequences, heads, tokens, all tokens]`.
     fn attention(
         &self,
         layer: &Layer,
@@ -138,7 +150,7 @@ impl Reference {
         rotation: &(Tensor, Tensor),
         index: usize,
         cache: &mut Cache,
-    ) -> Result<Tensor> {
+    ) -> Result<(Tensor, Tensor)> {
         let (sequences, tokens, _) = x.dims3()?;
         let (heads, kv_heads, width) =
             (self.config.heads, self.config.kv_heads, self.config.head_dim);
@@ -164,8 +176,10 @@ impl Reference {
         let scale = 1.0 / (width as f64).sqrt();
         let scores = (q.matmul(&k.transpose(2, 3)?.contiguous()?)? * scale)?;
         let scores = if tokens > 1 { scores.broadcast_add(&causal(&scores)?)? } else { scores };
-        let mixed = softmax(&scores)?.matmul(&v)?.transpose(1, 2)?;
-        layer.o.apply(&mixed.reshape((sequences, tokens, heads * width))?)
+        let weights = softmax(&scores)?;
+        let mixed = weights.matmul(&v)?.transpose(1, 2)?;
+        let out = layer.o.apply(&mixed.reshape((sequences, tokens, heads * width))?)?;
+        Ok((out, weights))
     }
 
     fn rms_norm(&self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
@@ -216,6 +230,7 @@ impl StageModel for Reference {
         logits: &mut Vec<f32>,
     ) -> std::result::Result<(), ForwardError> {
         let stage = self.config.stage;
+        self.attention.clear();
         for (row, part) in batch.rows.iter().enumerate() {
             let fault = |reason: String| ForwardError::Batch { stage, row, reason };
             let (ids, positions) = self.whole_sequence(batch, part).map_err(fault)?;
@@ -223,10 +238,14 @@ impl StageModel for Reference {
                 continue;
             }
             let last = ids.len() - 1;
-            let out = self
+            let (out, shares) = self
                 .run(&[ids], &[positions], &mut Cache::default())
-                .and_then(|t| t.logits.get(0)?.get(last)?.to_vec1::<f32>())
+                .and_then(|t| {
+                    let logits = t.logits.get(0)?.get(last)?.to_vec1::<f32>()?;
+                    Ok((logits, shares(&t, last, part.watched.clone())?))
+                })
                 .map_err(|e| fault(e.to_string()))?;
+            self.attention.extend(shares);
             if !out.iter().all(|v| v.is_finite()) {
                 return Err(ForwardError::BrokenNumbers { stage, row });
             }
@@ -234,6 +253,19 @@ impl StageModel for Reference {
         }
         Ok(())
     }
+
+    fn attention(&self) -> &[f32] {
+        &self.attention
+    }
+}
+
+/// How the alignment head divides what it gives to the watched tokens among them.
+fn shares(trace: &Trace, query: usize, watched: Range<usize>) -> Result<Vec<f32>> {
+    let Some(weights) = trace.alignment.as_ref().filter(|_| !watched.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let given = weights.get(0)?.get(query)?.narrow(0, watched.start, watched.len())?;
+    given.broadcast_div(&given.sum_keepdim(0)?)?.to_vec1()
 }
 
 impl Layer {

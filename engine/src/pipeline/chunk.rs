@@ -10,6 +10,7 @@
 
 use crate::guards::Verdict;
 use crate::layout;
+use crate::pipeline::alignment::Alignment;
 use crate::sequence::GroupId;
 use crate::text;
 
@@ -17,6 +18,7 @@ use crate::text;
 #[derive(Debug, Clone)]
 pub(super) struct TurnedDown {
     pub(super) codes: Vec<u16>,
+    pub(super) shares: Vec<f32>,
     pub(super) verdict: Verdict,
 }
 
@@ -39,6 +41,8 @@ pub(super) struct Chunk {
     pub(super) base: usize,
     /// C0 so far.
     pub(super) codes: Vec<u16>,
+    /// Which characters they say.
+    pub(super) alignment: Alignment,
     /// Leading codes of C0 that the current attempt was given.
     pub(super) forced: usize,
     /// Ends of the segments so far, ascending. A segment is refined as it was cut, also when later ones are known by then:
@@ -67,6 +71,7 @@ impl Chunk {
             text,
             base,
             codes: Vec::new(),
+            alignment: Alignment::default(),
             forced: 0,
             cuts: Vec::new(),
             complete: false,
@@ -116,10 +121,11 @@ impl Chunk {
 
     /// Drops what CB0 may say again, and remembers it with its verdict.
     pub(super) fn turn_down(&mut self, verdict: Verdict) {
-        let codes = self.codes.clone();
+        let (codes, shares) = (self.codes.clone(), self.alignment.shares().to_vec());
         self.forced = self.forced.max(self.frozen());
         self.codes.truncate(self.forced);
-        self.turned_down.push(TurnedDown { codes, verdict });
+        self.alignment.truncate(self.forced);
+        self.turned_down.push(TurnedDown { codes, shares, verdict });
         self.attempt += 1;
     }
 
@@ -130,6 +136,7 @@ impl Chunk {
             let goes_on = other.codes.starts_with(&self.codes[..self.frozen()]);
             if goes_on && other.verdict.rank(&verdict).is_gt() {
                 (self.codes, verdict) = (other.codes, other.verdict);
+                self.alignment.restore(other.shares);
             }
         }
         verdict.audible()

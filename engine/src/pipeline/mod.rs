@@ -8,6 +8,7 @@
 //! codec           [ 5 out ] [ 20 out ]               what the window plan lets go
 //! ```
 
+mod alignment;
 mod chunk;
 mod draw;
 mod playout;
@@ -16,7 +17,7 @@ mod settings;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use codecs::window::{End, Plan};
+use codecs::window::{End, FRAME_SAMPLES, Plan, Window as Release};
 
 use crate::ContextId;
 use crate::event::{Event, Failure, Summary};
@@ -27,6 +28,7 @@ use crate::scheduler::Scheduler;
 use crate::sequence::{GroupId, Sequence};
 use crate::stats::GuardHits;
 use crate::text::{self, Need, Passage};
+use alignment::Alignment;
 use chunk::{Chunk, Refine};
 pub use playout::{Playout, SAMPLE_RATE, sounding};
 pub use settings::Segments;
@@ -60,6 +62,14 @@ pub(crate) struct Env<'a> {
     pub(crate) scheduler: &'a mut Scheduler,
     pub(crate) jobs: &'a mut VecDeque<AudioJob>,
     pub(crate) hits: &'a mut GuardHits,
+}
+
+/// What a group's step brought.
+pub(crate) struct Said<'a> {
+    /// A row for each member.
+    pub(crate) logits: &'a mut [f32],
+    /// What the watched tokens were attended to with; empty where the network does not tell.
+    pub(crate) attention: &'a [f32],
 }
 
 /// Where the text of a context comes from.
@@ -252,23 +262,23 @@ impl Context {
         }
     }
 
-    /// Takes a row of logits for each member of a group that completed its step.
+    /// Takes what the networks said to a group that completed its step.
     ///
     /// # Errors
     /// Broken numbers, or a chunk that stayed empty.
     pub(crate) fn on_logits(
         &mut self,
         group: GroupId,
-        logits: &mut [f32],
+        said: Said<'_>,
         env: &mut Env<'_>,
     ) -> Result<(), Failure> {
         let chunk = self.chunks.iter().position(|c| c.semantic == Some(group));
         if let Some(at) = chunk {
-            return self.on_semantic(at, group, logits, env);
+            return self.on_semantic(at, group, said, env);
         }
         let refined = self.chunks.iter().position(|c| c.refine.is_some_and(|r| r.group == group));
         let at = refined.expect("a group belongs to a chunk of its context; this is a bug");
-        self.on_acoustic(at, group, logits, env)
+        self.on_acoustic(at, group, said.logits, env)
     }
 
     /// The group of CB0, if a chunk is being said.
@@ -319,6 +329,7 @@ impl Context {
         let told = Event::Chunk { text: text.text.clone(), raw: text.raw.clone() };
         let acoustic_rows = env.grammar.stages.len() - 1;
         let mut chunk = Chunk::new(self.next_index, text, self.passage_frames, acoustic_rows);
+        chunk.alignment = Alignment::new(&chunk.text, |c| env.grammar.stages[0].reads(c));
         if self.next_index == 0 {
             self.queued_at = Some(env.now);
         }
@@ -353,7 +364,9 @@ impl Context {
             tail: chunk.tail(&lookahead),
             rows: &[&chunk.codes],
         };
-        let mut members = vec![sequence(Layout::of(&stage.vocabulary, &window))];
+        let layout = Layout::of(&stage.vocabulary, &window);
+        let watched = layout.text.clone();
+        let mut members = vec![Sequence { watched, ..sequence(layout) }];
         if self.settings.guidance.is_some() {
             members.push(sequence(Layout::null(&stage.vocabulary, control, &chunk.codes)));
         }
@@ -385,16 +398,17 @@ impl Context {
         &mut self,
         at: usize,
         group: GroupId,
-        logits: &mut [f32],
+        said: Said<'_>,
         env: &mut Env<'_>,
     ) -> Result<(), Failure> {
         let vocabulary = &env.grammar.stages[0].vocabulary;
         let chunk = &mut self.chunks[at];
-        let row = self.settings.merge(logits, vocabulary.outputs());
+        let row = self.settings.merge(said.logits, vocabulary.outputs());
         let index = draw::semantic(&self.settings, chunk, row)?;
         let Symbol::Code(code) = vocabulary.symbol(index) else {
             return self.end_attempt(at, true, env);
         };
+        chunk.alignment.look(chunk.codes.len(), said.attention);
         chunk.codes.push(code);
         if let Some(trouble) = self.settings.guards.running(&chunk.codes) {
             let from = match trouble {
@@ -495,21 +509,52 @@ impl Context {
                 .chain(&chunk.acoustic)
                 .map(|row| row[new.clone()].to_vec())
                 .collect();
+            let releases = self.send(rows, if spoken { End::Chunk } else { End::No }, env);
+            let mut marks = self.align(&releases, spoken);
             if !spoken {
-                self.send(rows, End::No, Vec::new(), env);
+                self.jobs_tail(env).marks.append(&mut marks);
                 return;
             }
-            let frames = chunk.base + chunk.codes.len();
             let chunk = self.chunks.pop_front().expect("just seen; this is a bug");
-            let end = self.passage_start + frames as u64 * codecs::window::FRAME_SAMPLES as u64;
-            let mut marks = vec![(end, Event::ChunkEnd { raw: chunk.text.raw, end })];
+            let end = self.sample(chunk.base + chunk.codes.len());
+            marks.push((end, Event::ChunkEnd { raw: chunk.text.raw, end }));
             if chunk.text.flushed && self.flushes > 0 && !self.chunks.is_empty() {
                 // Speech goes on behind the flush, so nothing is let go early: the flush is answered in passing.
                 self.flushes -= 1;
                 marks.push((end, Event::Flushed { samples: end }));
             }
-            self.send(rows, End::Chunk, marks, env);
+            self.jobs_tail(env).marks.append(&mut marks);
         }
+    }
+
+    /// Which characters of the oldest chunk end in what goes out, with the sample that the event must come before. Told step
+    /// by step of the codec's grid, by the codes that a step needs, however many there are by now: the answer must not depend
+    /// on how busy the engine is.
+    fn align(&mut self, releases: &[Release], spoken: bool) -> Vec<(u64, Event)> {
+        let start = self.sample(self.chunks.front().map_or(0, |chunk| chunk.base));
+        let Some(chunk) = self.chunks.front_mut() else { return Vec::new() };
+        let mut ends = Vec::new();
+        let grid = self.settings.window.grid_frames;
+        for release in releases {
+            let mut out = release.emit.start;
+            while out < release.emit.end {
+                out = ((out / grid + 1) * grid).min(release.emit.end);
+                let Some(out) = out.checked_sub(chunk.base) else { continue };
+                let frames = (out + self.settings.window.withheld_frames).min(chunk.codes.len());
+                let until = (out * FRAME_SAMPLES) as u64;
+                ends.extend(chunk.alignment.ends(frames, start, until));
+            }
+        }
+        if spoken {
+            ends.extend(chunk.alignment.rest(chunk.codes.len(), start));
+        }
+        let first = ends.first().map(|end| end.sample);
+        first.map(|sample| (sample, Event::Aligned { ends })).into_iter().collect()
+    }
+
+    /// Where a frame of the codec's current passage begins on the context's timeline.
+    fn sample(&self, frame: usize) -> u64 {
+        self.passage_start + (frame * FRAME_SAMPLES) as u64
     }
 
     /// Nothing is at work, and nothing could be cut that is. The end, a flush, or a listener about to run dry lets go what the
@@ -534,7 +579,7 @@ impl Context {
     /// Closes the codec's passage: everything goes out, what follows starts anew, and flushes are answered.
     fn close(&mut self, env: &mut Env<'_>) {
         let rows = vec![Vec::new(); env.grammar.stages.len()];
-        self.send(rows, End::Passage, Vec::new(), env);
+        self.send(rows, End::Passage, env);
         let samples = self.plan.released_samples();
         let job = self.jobs_tail(env);
         for _ in 0..std::mem::take(&mut self.flushes) {
@@ -550,15 +595,19 @@ impl Context {
 
     fn tell(&mut self, event: Event, env: &mut Env<'_>) {
         let rows = vec![Vec::new(); env.grammar.stages.len()];
-        self.send(rows, End::No, vec![(0, event)], env);
+        self.send(rows, End::No, env);
+        self.jobs_tail(env).marks.push((0, event));
     }
 
-    fn send(&mut self, rows: Vec<Vec<u16>>, end: End, marks: Vec<(u64, Event)>, env: &mut Env<'_>) {
+    /// Gives the codec a job. Returns what it will let go.
+    fn send(&mut self, rows: Vec<Vec<u16>>, end: End, env: &mut Env<'_>) -> Vec<Release> {
         let deadline = self.playout.dry_at().unwrap_or_default();
-        let windows = self.plan.grow(rows[0].len(), end);
-        let samples = windows.iter().map(|w| w.samples() as u64).sum();
+        let releases = self.plan.grow(rows[0].len(), end);
+        let samples = releases.iter().map(|r| r.samples() as u64).sum();
         self.playout.released(samples, env.now);
-        env.jobs.push_back(AudioJob { context: self.id, rows, end, deadline, marks, last: None });
+        let (context, marks) = (self.id, Vec::new());
+        env.jobs.push_back(AudioJob { context, rows, end, deadline, marks, last: None });
+        releases
     }
 }
 

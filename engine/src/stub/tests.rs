@@ -39,7 +39,7 @@ fn listen(events: &Events) -> Heard {
             Event::Done(summary) => heard.last = Some(Ok(summary)),
             Event::Failed(failure) => heard.last = Some(Err(failure)),
             Event::Cancelled(_) => panic!("nobody cancelled"),
-            Event::Chunk { .. } | Event::Flushed { .. } => {}
+            Event::Chunk { .. } | Event::Aligned { .. } | Event::Flushed { .. } => {}
         }
     }
     heard

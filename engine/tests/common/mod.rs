@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,13 +49,15 @@ pub(crate) struct Sequence {
     pub(crate) positions: Vec<i32>,
     pub(crate) computed: usize,
     pub(crate) blocks: Vec<u32>,
+    pub(crate) watched: Range<usize>,
 }
 
 impl Sequence {
     /// A sequence that owns 16 blocks from `first_block` on.
     pub(crate) fn new(ids: &[u32], positions: &[i32], first_block: u32) -> Self {
         let blocks = (first_block..first_block + 16).collect();
-        Self { ids: ids.to_vec(), positions: positions.to_vec(), computed: 0, blocks }
+        let (ids, positions) = (ids.to_vec(), positions.to_vec());
+        Self { ids, positions, computed: 0, blocks, watched: 0..0 }
     }
 
     pub(crate) fn remaining(&self) -> usize {
@@ -84,6 +87,7 @@ pub(crate) fn step(
             computed: s.computed,
             blocks: s.blocks[..new.end.div_ceil(BLOCK_TOKENS)].to_vec(),
             logits: true,
+            watched: if count == s.remaining() { s.watched.clone() } else { 0..0 },
         });
         s.computed = new.end;
     }

@@ -1,6 +1,5 @@
 //! When each word of a text sounds, and which of it a listener has heard. Knows where chunks of text begin and end on the
-//! timeline, and spreads the characters between two places that it knows evenly: an estimate inside a chunk, exact at its
-//! ends.
+//! timeline, and where characters do that the engine has measured, and spreads what lies between two such places evenly.
 //!
 //! ```text
 //! text    |The train leaves at nine. |You change in Basel ...
@@ -15,6 +14,7 @@
 
 use std::ops::Range;
 
+use engine::CharEnd;
 use serde::Serialize;
 
 /// Samples of a spoken character, until a chunk of the context has shown its pace: 15 characters a second.
@@ -53,6 +53,8 @@ pub(crate) struct Timed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Align {
+    /// By what the network looked at while it spoke.
+    Measured,
     /// Spread over what is known of a chunk.
     Estimated,
 }
@@ -82,6 +84,8 @@ struct Span {
     end: Option<u64>,
     /// Places inside the chunk, ascending in both.
     knots: Vec<Knot>,
+    /// Whether the engine has placed them: then no character ends before it is told.
+    measured: bool,
 }
 
 /// The chunks of a context.
@@ -94,7 +98,20 @@ impl Alignment {
     /// The engine has taken a chunk of text. It is spoken behind the one before.
     pub(crate) fn chunk(&mut self, raw: Range<usize>) {
         let start = self.spans.last().map_or(0, |s| s.end.unwrap_or(s.start));
-        self.spans.push(Span { raw, start, end: None, knots: Vec::new() });
+        self.spans.push(Span { raw, start, end: None, knots: Vec::new(), measured: false });
+    }
+
+    /// The engine has measured when some characters end.
+    pub(crate) fn aligned(&mut self, ends: &[CharEnd]) {
+        for end in ends {
+            let of = |s: &&mut Span| s.raw.start < end.raw_to && end.raw_to <= s.raw.end;
+            let Some(span) = self.spans.iter_mut().rev().find(of) else { continue };
+            let knot = Knot { at: end.raw_to as f64, sample: end.sample };
+            if span.knots.last().is_none_or(|k| k.at < knot.at && k.sample <= knot.sample) {
+                span.knots.push(knot);
+            }
+            span.measured = true;
+        }
     }
 
     /// The end of a chunk is known.
@@ -114,7 +131,7 @@ impl Alignment {
             return;
         };
         let reached = span.knots.last().map_or(span.start, |knot| knot.sample);
-        if to > reached {
+        if to > reached && !span.measured {
             let at = span.place(to, to, pace);
             span.knots.push(Knot { at, sample: to });
         }
@@ -162,6 +179,7 @@ impl Alignment {
     fn ended(&self, pieces: impl Iterator<Item = Range<usize>>, ended: Range<u64>) -> Timings {
         let mut clock = self.clock(ended.end);
         let mut timed = Vec::new();
+        let mut align = Align::Measured;
         for chars in pieces {
             let Some(samples) = clock.time(&chars) else { break };
             if samples.end > ended.end {
@@ -169,9 +187,12 @@ impl Alignment {
             }
             if samples.end > ended.start {
                 timed.push(Timed { chars, samples });
+                if !clock.measured() {
+                    align = Align::Estimated;
+                }
             }
         }
-        Timings { timed, align: Align::Estimated }
+        Timings { timed, align }
     }
 
     fn clock(&self, generated: u64) -> Clock<'_> {
@@ -209,6 +230,11 @@ impl Clock<'_> {
         Some(start..end.max(start + 1))
     }
 
+    /// Whether the time that was told last was measured.
+    fn measured(&self) -> bool {
+        self.spans.first().is_some_and(|span| span.measured)
+    }
+
     /// When the place `at` sounds, in the chunk of the character `of`.
     fn instant(&mut self, of: usize, at: usize) -> Option<u64> {
         while self.spans.first()?.raw.end <= of {
@@ -223,7 +249,12 @@ impl Span {
     /// When a place in the chunk sounds.
     fn sample(&self, at: f64, generated: u64, pace: u64) -> u64 {
         let next = self.knots.partition_point(|knot| knot.at < at);
-        let (a, b) = self.around(next, generated, pace);
+        let (mut a, mut b) = self.around(next, generated, pace);
+        if self.measured && self.end.is_none() && next == self.knots.len() {
+            // It would have been told if it ended in the sound that there is.
+            a.sample = a.sample.max(generated + 1);
+            b.sample = b.sample.max(generated + 1);
+        }
         let share = if b.at > a.at { ((at - a.at) / (b.at - a.at)).clamp(0.0, 1.0) } else { 1.0 };
         a.sample + ((b.sample.saturating_sub(a.sample)) as f64 * share) as u64
     }
@@ -314,6 +345,26 @@ mod tests {
         assert_eq!(alignment.heard(text, 1_250, 1_300).text, "0123456789 abc");
         assert_eq!(alignment.heard(text, 1_000, 1_300).text, "0123456789");
         assert_eq!(alignment.taken(), 20);
+    }
+
+    #[test]
+    fn measured_ends_count_for_more_than_the_pace() {
+        let mut alignment = Alignment::default();
+        alignment.chunk(0..8);
+        let end = |raw_to, sample| CharEnd { raw_to, sample };
+        alignment.aligned(&[end(1, 100), end(2, 700), end(3, 900), end(4, 1_000)]);
+        let text = "abc def ";
+        alignment.freeze(2_000);
+        let first = alignment.words(text, 0..2_000);
+        assert_eq!((timed(&first), first.align), (vec![(0..3, 0..900)], Align::Measured));
+        assert_eq!(alignment.heard(text, 1_900, 2_000).text, "abc");
+        alignment.aligned(&[end(5, 2_500), end(6, 2_600), end(7, 2_700)]);
+        alignment.chunk_end(&(0..8), 9_000);
+        let second = alignment.words(text, 2_000..9_000);
+        assert_eq!((timed(&second), second.align), (vec![(4..7, 1_000..2_700)], Align::Measured));
+        assert_eq!(alignment.chars(text, 2_500..2_600).timed.len(), 1);
+        let heard = alignment.heard(text, 2_000, 9_000);
+        assert_eq!((heard.text.as_str(), heard.partial_word), ("abc def", true));
     }
 
     fn timed(timings: &Timings) -> Vec<(Range<usize>, Range<u64>)> {

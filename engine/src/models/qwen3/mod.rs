@@ -42,6 +42,8 @@ pub struct Qwen3 {
     network: Network,
     kv: Kv,
     threads: Threads,
+    /// What the last forward attended to.
+    attention: Vec<f32>,
 }
 
 /// Keys and values are as exact as the weights ask for.
@@ -86,7 +88,7 @@ impl Qwen3 {
         let workspaces = (0..count).map(|_| Workspace::default()).collect();
         let least_tokens = LEAST_PART.div_ceil(network.multiplications());
         let threads = Threads { pool: options.pool.clone(), workspaces, least_tokens };
-        Ok(Self { stage: config.stage, network, kv, threads })
+        Ok(Self { stage: config.stage, network, kv, threads, attention: Vec::new() })
     }
 }
 
@@ -98,6 +100,9 @@ fn check(network: &Network, batch: &Batch) -> Result<(), RowFault> {
             return Err(fault("its tokens do not follow those of the row before"));
         }
         next = row.tokens.end;
+        if row.watched.end > row.computed + row.tokens.len() {
+            return Err(fault("it watches tokens beyond its last"));
+        }
         let Some(ids) = batch.ids.get(row.tokens.clone()) else {
             return Err(fault("its tokens end beyond the batch"));
         };
@@ -201,8 +206,10 @@ impl StageModel for Qwen3 {
             })
             .map_err(|RowFault { row, reason }| ForwardError::Batch { stage, row, reason })?;
         let start = logits.len();
+        self.attention.clear();
         for workspace in &self.threads.workspaces[..parts] {
             logits.extend_from_slice(workspace.logits());
+            self.attention.extend_from_slice(workspace.attention());
         }
         let wanted = (0..batch.rows.len()).filter(|i| batch.rows[*i].logits);
         for (row, out) in wanted.zip(logits[start..].chunks_exact(self.network.outputs())) {
@@ -212,6 +219,10 @@ impl StageModel for Qwen3 {
             }
         }
         Ok(())
+    }
+
+    fn attention(&self) -> &[f32] {
+        &self.attention
     }
 }
 

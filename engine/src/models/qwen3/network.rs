@@ -4,13 +4,13 @@ use codecs::weights::{LoadError, Weights};
 
 use super::Options;
 use super::pass::{Part, Piece, passes};
-use crate::kernels::attention::{Queries, Scratch, attend};
+use crate::kernels::attention::{Queries, Scratch, attend, shares};
 use crate::kernels::kv::{Heads, Written};
 use crate::kernels::math::{add, mish_biased, rms_norm, rms_norm_in_place, rotate, silu_times};
 use crate::kernels::matrix::{Matrix, Precision, Store};
 use crate::kernels::simd::Narrow;
 use crate::kernels::tile::LANES;
-use crate::models::config::StageConfig;
+use crate::models::config::{AlignmentHead, StageConfig};
 use crate::models::embedding::Embedding;
 use crate::models::tensors::{HeadTensors, LayerTensors};
 
@@ -29,6 +29,7 @@ pub(crate) struct Network {
     hidden: usize,
     ffn: usize,
     head_hidden: usize,
+    alignment: Option<AlignmentHead>,
 }
 
 struct Layer {
@@ -66,12 +67,19 @@ pub(crate) struct Workspace {
     last: Vec<f32>,
     inner: Vec<f32>,
     logits: Vec<f32>,
+    /// What the rows that watch asked for, one after the other.
+    attention: Vec<f32>,
 }
 
 impl Workspace {
     /// Rows of logits that the last run made.
     pub(crate) fn logits(&self) -> &[f32] {
         &self.logits
+    }
+
+    /// What the rows of the last run attended to.
+    pub(crate) fn attention(&self) -> &[f32] {
+        &self.attention
     }
 
     /// Residual stream of the tokens of the last pass.
@@ -118,6 +126,7 @@ impl Network {
             hidden: config.hidden,
             ffn: config.ffn,
             head_hidden: config.head_hidden,
+            alignment: config.alignment,
         })
     }
 
@@ -143,6 +152,7 @@ impl Network {
     /// Takes a part of a batch through the network: stores its keys and values, and leaves its logits in `w`.
     pub(crate) fn run<N: Narrow>(&self, mut part: Part<'_, N>, w: &mut Workspace) {
         w.logits.clear();
+        w.attention.clear();
         for pass in passes(part.rows) {
             self.embed(&part, &pass, w);
             for (index, layer) in self.layers.iter().enumerate() {
@@ -191,8 +201,13 @@ impl Network {
             let queries = &w.qkv[start * stride..end * stride];
             let new = Queries { layer: index, first: piece.first, queries, stride };
             let out = &mut w.attended[start * q_width..end * q_width];
-            let kv = part.kv.view(&part.rows[piece.row].blocks, &part.written[piece.row]);
+            let row = &part.rows[piece.row];
+            let kv = part.kv.view(&row.blocks, &part.written[piece.row]);
             attend(&kv, &new, &mut w.scores, out);
+            if let Some(head) = self.alignment.filter(|a| a.layer == index && piece.logits) {
+                let last = (piece.tokens.len() - 1, head.head);
+                shares(&kv, &new, last, row.watched.clone(), &mut w.scores, &mut w.attention);
+            }
             start = end;
         }
         layer.o.apply(&w.attended, &mut w.x, Store::Add);

@@ -92,7 +92,7 @@ mod tests {
         let mut row = |len: usize| {
             let tokens = start..start + len;
             start += len;
-            BatchRow { tokens, computed: 10, blocks: Vec::new(), logits: true }
+            BatchRow { tokens, computed: 10, logits: true, ..BatchRow::default() }
         };
         lengths.iter().map(|l| row(*l)).collect()
     }

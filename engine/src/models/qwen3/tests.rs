@@ -82,6 +82,7 @@ impl Tiny {
             computed: range.start,
             blocks: (0..8).collect(),
             logits: true,
+            ..BatchRow::default()
         };
         Batch {
             ids: self.ids()[range.clone()].to_vec(),

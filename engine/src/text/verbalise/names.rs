@@ -89,6 +89,11 @@ impl Names {
         find(&self.days, word)
     }
 
+    /// Months and days, in full and short.
+    pub(super) fn calendar(&self) -> impl Iterator<Item = &'static str> {
+        self.months.iter().chain(&self.days).flat_map(|name| [name.full, name.short])
+    }
+
     /// The currency of an ISO code.
     pub(super) fn money(&self, code: &str) -> Option<&Noun> {
         self.money.iter().find(|noun| noun.key == code)

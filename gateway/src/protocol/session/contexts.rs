@@ -68,6 +68,7 @@ impl Session {
                 let limit = self.setup.limits.max_pending_chars;
                 context.pressed &= context.pending_chars() * 5 >= limit * 4;
             }
+            Event::Aligned { ends } => context.alignment.aligned(&ends),
             Event::ChunkEnd { raw, end } => context.alignment.chunk_end(&raw, end),
             Event::Flushed { samples } => context.flushed(samples),
             Event::Done(summary) => context.complete(summary),

@@ -142,7 +142,7 @@ fn say(text: &str, kind: Kind, speech: &Speech) -> String {
     said.join(" ")
 }
 
-fn sign(c: char, last: bool, speech: &Speech) -> Option<&'static str> {
+pub(super) fn sign(c: char, last: bool, speech: &Speech) -> Option<&'static str> {
     let words = speech.words();
     let word = match c {
         '.' => words.dot,

@@ -54,7 +54,7 @@ fn magnitude<'a>(
     let allowed = |m: &&Magnitude| {
         let short = m.written.len() <= 3;
         (m.written == letters || (!short && m.written == letters.to_lowercase()))
-            && (!m.money_only || (money && !parted))
+            && (!m.money_only || (!parted && (money || is_large(m, word, speech))))
             && (short || parted || word.before() != Some('-'))
     };
     let magnitude = speech.language().magnitudes.iter().find(allowed)?;
@@ -63,6 +63,54 @@ fn magnitude<'a>(
         word = word.skip(1);
     }
     word.at_word_end().then_some((word, magnitude))
+}
+
+/// 5M users: a capital letter behind a number that counts something.
+fn is_large(magnitude: &Magnitude, behind: Scan<'_>, speech: &Speech) -> bool {
+    matches!(magnitude.written, "K" | "M" | "B") && (speech.language().is_counted)(behind)
+}
+
+/// 5.3 million, 5M users.
+pub(super) fn large<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let (_, amount) = amount(scan, speech, false)?;
+    amount.magnitude.and_then(|_| plain(scan, speech))
+}
+
+/// Room 305, flight 1234, 123 Main St.: told in pairs.
+pub(super) fn pairs<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let before = scan.word_before();
+    let digits: String = scan.digits().iter().collect();
+    if !(3..=5).contains(&digits.len()) || !scan.at_number_end() || scan.peek() == Some('-') {
+        return None;
+    }
+    let language = speech.language();
+    let named = language.pair_openers.contains(&before.as_str());
+    if !named && !is_before_street(scan, speech) {
+        return None;
+    }
+    let said = match digits.len() {
+        5 => format!("{} {}", speech.pairs(&digits[..3]), speech.pairs(&digits[3..])),
+        _ => speech.pairs(&digits),
+    };
+    Some((scan, said))
+}
+
+/// Whether one to three names with the word for a street at their end follow.
+fn is_before_street(mut scan: Scan<'_>, speech: &Speech) -> bool {
+    const NAMES_MAX: usize = 3;
+    for names in 0..=NAMES_MAX {
+        if !scan.blank() {
+            return false;
+        }
+        let word = scan.letters();
+        if !word.first().is_some_and(|c| c.is_uppercase()) {
+            return false;
+        }
+        if names > 0 && speech.language().streets.contains(&lower_case(word).as_str()) {
+            return true;
+        }
+    }
+    false
 }
 
 /// 21st, 1,000th.
@@ -129,6 +177,9 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     }
     if (above, below, whole) == (24, 7, None) {
         return Some((scan, format!("{} {}", speech.count(24), speech.count(7))));
+    }
+    if whole.is_none() && above == below && above == 50 {
+        return Some((scan, format!("{0} {0}", speech.count(above))));
     }
     if whole.is_none() && (above >= below || below > 100) {
         let over = speech.words().over;

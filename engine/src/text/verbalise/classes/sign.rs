@@ -2,6 +2,8 @@
 
 use super::Reading;
 use super::number::vulgar;
+use crate::text::spoken::Mark;
+use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
 
@@ -18,6 +20,41 @@ pub(super) fn passed_through<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Readi
         }
         scan.eat_if(|c| c != '\n')?;
     }
+}
+
+/// Text between marks is said as they tell; a mark alone is silent.
+pub(super) fn marked<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mark = scan.eat_if(|c| c == Mark::CLOSING || Mark::opened_by(c).is_some())?;
+    let alone = (scan, String::new());
+    let Some(mark) = Mark::opened_by(mark) else { return Some(alone) };
+    let text = scan.eat_while(usize::MAX, |c| c != Mark::CLOSING);
+    if !scan.eat(Mark::CLOSING) {
+        return Some(alone);
+    }
+    let digits: String = text.iter().filter(|c| c.is_ascii_digit()).collect();
+    let n = digits.parse::<u64>();
+    let said = match (mark, n) {
+        (Mark::Ordinal, Ok(n)) => speech.ordinal(n, Gender::Masculine),
+        (Mark::Cardinal, Ok(n)) => speech.count(n),
+        (Mark::Digits, _) => speech.digits(&digits),
+        _ => characters(text, speech),
+    };
+    Some((scan, said))
+}
+
+/// Letters one by one, digits one by one, signs by their names.
+fn characters(text: &[char], speech: &Speech) -> String {
+    let runs = text.chunk_by(|a, b| a.is_alphabetic() && b.is_alphabetic());
+    let say = |run: &[char]| {
+        let run_text: String = run.iter().collect();
+        match run[0] {
+            c if c.is_alphabetic() => speech.spell(&run_text),
+            c if c.is_ascii_digit() => speech.digits(&run_text),
+            c => super::address::sign(c, false, speech).unwrap_or_default().to_owned(),
+        }
+    };
+    let said: Vec<String> = runs.map(say).filter(|said| !said.is_empty()).collect();
+    said.join(" ")
 }
 
 /// #MondayMotivation, @handle, #1.
@@ -76,7 +113,9 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     let words = speech.words();
     let spaced_before = start.before().is_some_and(is_gap);
     let (before, word) = (term_before(start), |n: usize| start.at(n));
-    let said = match scan.eat_if(|c| "+=<>*/^×·−-".contains(c))? {
+    // A digit, or a sign of a currency.
+    let amount = |n: usize| start.at(n).is_some_and(|c| c.is_ascii_digit() || "$€£¥".contains(c));
+    let said = match scan.eat_if(|c| "+=<>*/^×·−-~".contains(c))? {
         '<' if word(1) == Some('=') => (scan.eat('='), words.at_most).1,
         '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
         '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
@@ -85,8 +124,9 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
             words.plus
         }
         '=' => words.equals,
-        '<' if spaced_before && word(1) != Some('<') => words.less_than,
-        '>' if spaced_before && word(1) != Some('>') => words.greater_than,
+        '<' if amount(1) || (spaced_before && word(1).is_some_and(is_gap)) => words.less_than,
+        '>' if amount(1) || (spaced_before && word(1).is_some_and(is_gap)) => words.greater_than,
+        '~' if amount(1) => words.about,
         '*' if before == Some(Term::Number) && digit_behind(scan) => words.times,
         '×' | '·' if before == Some(Term::Number) && digit_behind(scan) => words.by,
         '^' => return power(scan, speech),

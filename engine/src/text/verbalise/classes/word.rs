@@ -14,17 +14,6 @@ const SPELLED_LETTERS_MAX: usize = 5;
 /// The same for one that could be said.
 const SPELLED_WITH_VOWELS_MAX: usize = 3;
 
-/// Whether letters could be a short form, so that what stands behind them matters.
-pub(super) fn is_short(letters: &[char], speech: &Speech) -> bool {
-    if letters.len() > SHORT_LETTERS_MAX {
-        return false;
-    }
-    let word = lower_case(letters);
-    let small_month = speech.language().small_months
-        && (speech.names().find_month(&word).is_some() || speech.names().find_day(&word).is_some());
-    small_month || speech.language().abbreviations.iter().any(|a| a.written == word)
-}
-
 /// Dr. Okafor, 12 Main St., etc., e.g.
 pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let mut end = scan;
@@ -190,7 +179,8 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     let letters = scan.eat_while(usize::MAX, |c| "IVXLCDM".contains(c));
     let n = roman_value(letters)?;
     let possessive = scan.peek().is_some_and(|c| c == '\'' || c == '’');
-    if !(scan.at_word_end() || possessive) || !start.before().is_some_and(is_gap) {
+    let opens = start.before().is_none_or(|c| is_gap(c) || "(\n\"“".contains(c));
+    if !(scan.at_word_end() || possessive) || !opens {
         return None;
     }
     let language = speech.language();
@@ -203,6 +193,10 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         return Some((scan, (language.regnal)(&speech.ordinal(n, Gender::Masculine))));
     }
     // "Rocky II", "John Smith III"; one letter alone is a letter.
+    let certain = letters.len() >= 3 && letters.iter().all(|c| "IVX".contains(*c));
+    if certain {
+        return Some((scan, speech.count(n)));
+    }
     let name = start.word_before_is_capital() && !language.small_words.contains(&before.as_str());
     let multiple = letters.len() >= 2 && letters.iter().all(|&c| c == 'I');
     (name && multiple).then(|| (scan, speech.count(n)))
@@ -259,7 +253,10 @@ pub(super) fn capitals<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
         return None;
     }
     let text: String = letters.iter().collect();
-    let said = if is_acronym(&text, speech) {
+    let joined = scan.peek() == Some('&') && scan.at(1).is_some_and(char::is_uppercase);
+    let said = if joined {
+        speech.spell(&text)
+    } else if is_acronym(&text, speech) {
         speech.acronym(&text)
     } else if is_spelled(start, scan, &text, speech) {
         speech.spell(&text)

@@ -6,13 +6,14 @@ mod english;
 mod other;
 mod tables;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use super::locale::Locale;
 use super::names::{Gender, Names};
 use super::number::Number;
 use super::rbnf::Rules;
-use super::scan::Scan;
+use super::scan::{Scan, lower};
 use super::speech::Speech;
 use crate::text::ids;
 
@@ -23,6 +24,15 @@ pub(super) struct Tongue {
     pub(super) rules: Rules,
     pub(super) names: Names,
     pub(super) language: &'static Language,
+    shorts: Shorts,
+}
+
+/// The short forms of a language, for a quick no: almost every word is none.
+#[derive(Debug, Default)]
+struct Shorts {
+    words: BTreeSet<String>,
+    /// For each first letter, a bit for each length.
+    lengths: BTreeMap<char, u32>,
 }
 
 /// A day, as far as it is told.
@@ -94,6 +104,10 @@ pub(super) struct Language {
     pub(super) ratio_openers: &'static [&'static str],
     /// Words before digits that are told one by one.
     pub(super) digit_openers: &'static [&'static str],
+    /// Words before a number that is told in pairs: flights, rooms, models.
+    pub(super) pair_openers: &'static [&'static str],
+    /// Last words of a street's name: a number before it is told in pairs.
+    pub(super) streets: &'static [&'static str],
     /// Words between which a slash means "or".
     pub(super) slash_words: &'static [&'static str],
     /// "a", "an": what follows them stands in the singular.
@@ -140,6 +154,8 @@ pub(super) struct Words {
     pub(super) ratio: &'static str,
     pub(super) and: &'static str,
     pub(super) number: &'static str,
+    /// The nought in the middle of a number that is told in pairs.
+    pub(super) oh: &'static str,
     pub(super) dot: &'static str,
     pub(super) at: &'static str,
     pub(super) slash: &'static str,
@@ -224,6 +240,33 @@ pub(super) enum Short {
     Behind,
 }
 
+impl Shorts {
+    fn new(language: &Language, names: &Names) -> Self {
+        let mut shorts = Self::default();
+        let forms = language.abbreviations.iter().map(|a| a.written);
+        let calendar = names.calendar().filter(|_| language.small_months);
+        for word in forms.chain(calendar) {
+            let word = word.to_lowercase();
+            if let Some(first) = word.chars().next() {
+                *shorts.lengths.entry(first).or_default() |= length_bit(word.chars().count());
+            }
+            shorts.words.insert(word);
+        }
+        shorts
+    }
+
+    fn has(&self, word: &[char]) -> bool {
+        let Some(&first) = word.first() else { return false };
+        let lengths = self.lengths.get(&lower(first)).copied().unwrap_or_default();
+        lengths & length_bit(word.len()) != 0
+            && self.words.contains(&word.iter().map(|&c| lower(c)).collect::<String>())
+    }
+}
+
+fn length_bit(length: usize) -> u32 {
+    1 << length.min(31)
+}
+
 impl Tongue {
     /// What is known for a locale. Read once.
     pub(super) fn of(locale: Locale) -> &'static Self {
@@ -254,6 +297,18 @@ impl Tongue {
             tag if tag.starts_with("en-") => (rules, data!("en-GB.words")),
             _ => (rules, ""),
         };
-        Self { locale, rules: Rules::parse(rules), names: Names::read(&[region, names]), language }
+        let names = Names::read(&[region, names]);
+        Self {
+            locale,
+            rules: Rules::parse(rules),
+            shorts: Shorts::new(language, &names),
+            names,
+            language,
+        }
+    }
+
+    /// Whether letters are a short form, or the name of a month or day that is written small.
+    pub(super) fn is_short(&self, word: &[char]) -> bool {
+        self.shorts.has(word)
     }
 }

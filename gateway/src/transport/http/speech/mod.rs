@@ -12,34 +12,40 @@ mod request;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use engine::Request;
 
 use self::request::Wanted;
-use super::{busy, overloaded, problem};
+use super::gate::too_many;
+use super::{overloaded, problem};
+use crate::auth::Caller;
 use crate::server::Server;
 
 /// Answers with sound.
 pub(crate) async fn speak(
     State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let body = match body {
         Ok(body) => body,
         Err(rejection) => return unread(&rejection, server.config.server.max_body_bytes),
     };
-    let catalogue = server.voices.catalogue().seen_by(None);
+    let catalogue = server.voices.catalogue().seen_by(caller.key());
     let wanted = match Wanted::parse(&body, &server.config.speech, &catalogue) {
         Ok(wanted) => wanted,
         Err(refusal) => return refusal.into_response(),
     };
-    let admission = match server.sessions.admit() {
+    let admission = match server.admit(&caller) {
         Ok(admission) => admission,
-        Err(refused) => return busy(&refused),
+        Err(refused) => return refused.into_response(),
     };
+    if let Err(over) = caller.allowance.chars(wanted.text.chars().count(), server.since_start()) {
+        return too_many(&over);
+    }
     let request = Request { voice: Some(wanted.voice), ..Request::whole(wanted.text) };
     match server.engine.open(request) {
         Ok((_, events)) => answer::answer(events, wanted.format, wanted.framing, admission).await,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::multipart::MultipartRejection;
-use axum::extract::{DefaultBodyLimit, Multipart, Path, State};
+use axum::extract::{DefaultBodyLimit, Extension, Multipart, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get};
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use self::form::{Form, Material, Refusal};
 use super::{overloaded, problem};
+use crate::auth::Caller;
 use crate::config::VoiceUploads;
 use crate::server::{Server, unix_ms};
 use crate::voices::{Refused, Stored, Voices};
@@ -44,12 +45,16 @@ pub(crate) fn one() -> MethodRouter<Arc<Server>> {
 }
 
 /// The voices, for native and ElevenLabs clients alike.
-async fn list(State(server): State<Arc<Server>>) -> Json<Value> {
-    Json(json!({"voices": server.voices.catalogue().seen_by(None).voices}))
+async fn list(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+) -> Json<Value> {
+    Json(json!({"voices": server.voices.catalogue().seen_by(caller.key()).voices}))
 }
 
 async fn add(
     State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
     multipart: Result<Multipart, MultipartRejection>,
 ) -> Response {
     let Some(_place) = server.voices.upload() else {
@@ -68,16 +73,24 @@ async fn add(
     };
     let (engine, seconds_max) = (server.engine.clone(), settings.max_seconds);
     let Form { name, reference, material } = form;
+    let by = By { name, reference, owner: caller.key().map(str::to_owned) };
     // If the client leaves meanwhile, what is made is dropped: a voice that nobody was told of is nobody's.
     let made = tokio::task::spawn_blocking(move || make(&engine, material, seconds_max)).await;
     match made.expect("making a voice does not panic; this is a bug") {
-        Ok(made) => keep(server.clone(), name, reference, made).await,
+        Ok(made) => keep(server.clone(), by, made).await,
         Err(NotMade::Refused(refusal)) => refused(&refusal),
         Err(NotMade::Busy(message)) => overloaded(&message),
         Err(NotMade::Broken(message)) => {
             problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", None, &message)
         }
     }
+}
+
+/// What is written down about a voice beside its sound.
+struct By {
+    name: String,
+    reference: String,
+    owner: Option<String>,
 }
 
 struct Made {
@@ -129,17 +142,17 @@ fn unmade(error: &VoiceError, part: &'static str) -> NotMade {
 }
 
 /// Adds what was made, and tells how much of it each stage reads.
-async fn keep(server: Arc<Server>, name: String, reference: String, made: Made) -> Response {
+async fn keep(server: Arc<Server>, by: By, made: Made) -> Response {
     let Made { prompt, seconds_used } = made;
     let prompt_frames: Vec<usize> = (0..prompt.frames.len())
         .map(|stage| prompt.cut(stage).first().map_or(0, |row| row.len()))
         .collect();
     let voice = Stored {
         voice_id: Voices::new_id(),
-        name,
-        owner: None,
+        name: by.name,
+        owner: by.owner,
         consent: true,
-        reference,
+        reference: by.reference,
         added_unix_ms: unix_ms(),
         seconds_used,
         codes: prompt.rows.clone(),
@@ -157,8 +170,13 @@ async fn keep(server: Arc<Server>, name: String, reference: String, made: Made) 
     }
 }
 
-async fn remove(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
-    let removed = tokio::task::spawn_blocking(move || server.voices.remove(&id, None)).await;
+async fn remove(
+    State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
+    Path(id): Path<String>,
+) -> Response {
+    let remove = move || server.voices.remove(&id, caller.key());
+    let removed = tokio::task::spawn_blocking(remove).await;
     match removed.expect("removing a voice does not panic; this is a bug") {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(refusal) => not_changed(&refusal),
