@@ -18,7 +18,7 @@ use crate::bundle::Prompt;
 use crate::engine::Engine;
 use crate::event::{Events, outbox};
 use crate::load;
-use crate::request::{Request, Resolver};
+use crate::request::{Manner, Request, Resolver};
 use crate::stats::Stats;
 use crate::voices::{self, Hearing, LoadedVoice, VoiceError, VoiceJob, VoiceSource};
 use crate::worker::{Command, Worker};
@@ -81,7 +81,7 @@ impl Handle {
         let id = ContextId(self.next_id.fetch_add(1, Ordering::Relaxed));
         self.resolver.sound.enrol(id, &mut settings);
         let commands = self.commands.clone();
-        let (outbox, events) = outbox(move || {
+        let (outbox, events) = outbox(clock(), move || {
             // A full queue means that the step thread is about to look at every outbox anyway.
             let _ = commands.try_send(Command::Drained(id));
         });
@@ -103,6 +103,15 @@ impl Handle {
     /// As [`Handle::push`].
     pub fn flush(&self, id: ContextId) -> Result<(), Error> {
         self.send(Command::Flush(id))
+    }
+
+    /// From the next chunk on a context is spoken in another style; `manner` also names the voice and the language that
+    /// it was opened with.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a value that the bundle does not have, else as [`Handle::push`].
+    pub fn restyle(&self, id: ContextId, manner: &Manner) -> Result<(), Error> {
+        self.send(Command::Restyle { id, control: self.resolver.manner(manner)? })
     }
 
     /// No more text will come; [`crate::event::Event::Done`] follows the last sound.
@@ -223,9 +232,9 @@ fn spawn_named(name: &'static str, body: impl FnOnce() + Send + 'static) -> Join
         .expect("a process that cannot start two threads cannot serve")
 }
 
-/// Time since this call, for a loop that takes time as an argument.
+/// Time since this call, for whoever takes time as an argument.
 #[expect(clippy::disallowed_methods, reason = "the engine's only clock")]
-fn clock() -> impl Fn() -> Duration {
+fn clock() -> impl Fn() -> Duration + Send + Sync {
     let origin = Instant::now();
     move || origin.elapsed()
 }

@@ -1,5 +1,6 @@
 //! The gateway: commands and servers over the engine.
 
+mod access;
 mod audio;
 pub mod auth;
 pub mod chance;

@@ -77,6 +77,8 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
 /// Log lines go to standard error: standard output may carry sound. `RUST_LOG` chooses more finely than `-v`.
 fn init_log(config: &Config) {
     let level = if config.verbose { "info" } else { "warn" };
+    let access = if config.gateway.logs.access { "info" } else { "off" };
+    let level = format!("{level},access={access}");
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match config.log_format {

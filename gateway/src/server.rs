@@ -15,6 +15,7 @@ use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::access;
 use crate::auth::{Caller, Over};
 use crate::config::Gateway;
 use crate::driver::Clock;
@@ -74,9 +75,12 @@ impl Server {
     /// # Errors
     /// Which are all taken.
     pub(crate) fn admit(&self, caller: &Caller) -> Result<Admission, NoPlace> {
-        let key_place = caller.allowance.session()?;
-        let admission = self.sessions.admit()?;
-        Ok(admission.with(key_place))
+        let key_place = caller.allowance.session().map_err(NoPlace::from);
+        let place = key_place.and_then(|key| Ok(self.sessions.admit()?.with(key)));
+        place.inspect_err(|refused| {
+            let refusals = &self.metrics.wire.sessions.refused;
+            refusals.with_label_values(&[refused.reason()]).inc();
+        })
     }
 }
 
@@ -87,6 +91,17 @@ pub(crate) enum NoPlace {
     Key(#[from] Over),
     #[error(transparent)]
     House(#[from] Refused),
+}
+
+impl NoPlace {
+    /// In a word, for the metrics.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Key(_) => "key",
+            Self::House(Refused::Full { .. }) => "full",
+            Self::House(Refused::Draining) => "draining",
+        }
+    }
 }
 
 impl IntoResponse for NoPlace {
@@ -187,6 +202,7 @@ fn routes(server: Arc<Server>) -> Router {
         .fallback(not_found)
         .method_not_allowed_fallback(not_found)
         .layer(DefaultBodyLimit::max(body_bytes))
+        .layer(middleware::from_fn_with_state(server.clone(), access::layer))
         .with_state(server)
 }
 

@@ -13,6 +13,7 @@ mod auth;
 mod environment;
 mod flags;
 mod livekit;
+mod logs;
 mod network;
 pub(crate) mod seconds;
 mod secret;
@@ -31,6 +32,7 @@ pub(crate) use auth::check_keys;
 pub use auth::{Auth, Key, Quota};
 pub use flags::{Flags, LogFormat, Precision};
 pub use livekit::LiveKit;
+pub use logs::Logs;
 pub use network::Network;
 pub use secret::Secret;
 pub use server::Server;
@@ -43,7 +45,8 @@ use crate::protocol::Limits;
 /// The settings file that is read when none is named, if it is there.
 const SETTINGS_FILE: &str = "dovecote.toml";
 /// The sections of the file.
-const SECTIONS: &[&str] = &["server", "limits", "auth", "tls", "livekit", "speech", "voices"];
+const SECTIONS: &[&str] =
+    &["server", "limits", "auth", "tls", "livekit", "logs", "speech", "voices"];
 
 /// Settings that hold.
 #[derive(Debug, Clone)]
@@ -73,6 +76,8 @@ pub struct Gateway {
     pub tls: Tls,
     /// Secrets of LiveKit projects.
     pub livekit: LiveKit,
+    /// What the log tells.
+    pub logs: Logs,
     /// How speech over HTTP is asked for.
     pub speech: Speech,
     /// How clients add voices.
@@ -93,6 +98,7 @@ struct File {
     auth: Auth,
     tls: Tls,
     livekit: LiveKit,
+    logs: Logs,
     speech: Speech,
     voices: VoiceUploads,
 }
@@ -175,6 +181,7 @@ impl Config {
                 auth: file.auth,
                 tls: file.tls,
                 livekit: file.livekit,
+                logs: file.logs,
                 speech: file.speech,
                 voices: file.voices,
             },
@@ -220,10 +227,18 @@ fn at_least<T: PartialOrd + Debug>(key: &'static str, value: T, least: T) -> Res
 fn read(file: &Path) -> Result<Table, ConfigError> {
     let text = std::fs::read_to_string(file)
         .map_err(|source| ConfigError::Io { file: file.to_path_buf(), source })?;
+    parse(file, &text)
+}
+
+/// The settings of a file with this text.
+///
+/// # Errors
+/// Not TOML, or a key or value that is not to be had.
+pub(crate) fn parse(file: &Path, text: &str) -> Result<Table, ConfigError> {
     let malformed =
-        |e: &toml::de::Error| ConfigError::Malformed { file: file.into(), reason: place(&text, e) };
-    toml::from_str::<File>(&text).map_err(|e| malformed(&e))?;
-    toml::from_str(&text).map_err(|e| malformed(&e))
+        |e: &toml::de::Error| ConfigError::Malformed { file: file.into(), reason: place(text, e) };
+    toml::from_str::<File>(text).map_err(|e| malformed(&e))?;
+    toml::from_str(text).map_err(|e| malformed(&e))
 }
 
 /// Line, key and message. The parser's own words would quote the line, and with it a secret.

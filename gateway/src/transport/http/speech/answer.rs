@@ -7,6 +7,8 @@
 //!
 //! Tokens of the input are characters, those of the output the codec's frames of 80 ms.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +19,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::request::Framing;
+use crate::access::Access;
 use crate::audio::ENGINE_RATE;
 use crate::container::{FileError, FileFormat, FileWriter};
 use crate::server::next;
@@ -34,6 +37,7 @@ pub(super) async fn answer(
     format: FileFormat,
     framing: Framing,
     admission: Admission,
+    access: Access,
 ) -> Response {
     let failed =
         |message: &str| problem(StatusCode::INTERNAL_SERVER_ERROR, "engine_failed", None, message);
@@ -53,6 +57,8 @@ pub(super) async fn answer(
         Framing::Audio => format.content_type(),
         Framing::Events => "text/event-stream",
     };
+    // Until the last byte is out.
+    access.outcome("gone");
     let speech = Speech {
         events,
         first: Some(first),
@@ -61,6 +67,7 @@ pub(super) async fn answer(
         writer: Some(writer),
         framing,
         ending: None,
+        access,
         _admission: admission,
     };
     let body = Body::from_stream(stream::try_unfold(speech, Speech::advance));
@@ -81,6 +88,7 @@ struct Speech {
     framing: Framing,
     /// The last event, while it waits for its turn.
     ending: Option<Ending>,
+    access: Access,
     _admission: Admission,
 }
 
@@ -139,9 +147,15 @@ impl Speech {
                 None => next(&self.events).await,
             };
             match event {
-                Some(Event::Audio { samples, .. }) => (self.sound, self.at) = (samples, 0),
+                Some(Event::Audio { samples, .. }) => {
+                    self.access.sound(sounding(samples.len()));
+                    (self.sound, self.at) = (samples, 0);
+                }
                 Some(Event::Done(summary)) => return self.finish(summary),
-                Some(Event::Failed(failure)) => return Err(failure.into()),
+                Some(Event::Failed(failure)) => {
+                    self.access.outcome("failed");
+                    return Err(failure.into());
+                }
                 Some(Event::Cancelled(_)) | None => return Err(BodyError::Stopped),
                 Some(_) => {}
             }
@@ -151,6 +165,7 @@ impl Speech {
 
     fn finish(&mut self, summary: Summary) -> Result<Option<Vec<u8>>, BodyError> {
         let Some(writer) = self.writer.take() else { return Ok(None) };
+        self.access.outcome("done");
         if self.framing == Framing::Events {
             self.ending = Some(Ending::Done(summary));
         }
@@ -167,6 +182,11 @@ impl Speech {
             }
         }
     }
+}
+
+/// How long so many samples sound.
+fn sounding(samples: usize) -> Duration {
+    Duration::from_secs_f64(samples as f64 / f64::from(ENGINE_RATE))
 }
 
 fn event(data: &Value) -> Bytes {

@@ -21,12 +21,14 @@ use engine::Request;
 use self::request::Wanted;
 use super::gate::too_many;
 use super::{overloaded, problem};
+use crate::access::Access;
 use crate::auth::Caller;
 use crate::server::Server;
 
 /// Answers with sound.
 pub(crate) async fn speak(
     State(server): State<Arc<Server>>,
+    Extension(access): Extension<Access>,
     Extension(caller): Extension<Caller>,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -46,9 +48,13 @@ pub(crate) async fn speak(
     if let Err(over) = caller.allowance.chars(wanted.text.chars().count(), server.since_start()) {
         return too_many(&over);
     }
+    access.voice(Some(&wanted.voice));
     let request = Request { voice: Some(wanted.voice), ..Request::whole(wanted.text) };
     match server.engine.open(request) {
-        Ok((_, events)) => answer::answer(events, wanted.format, wanted.framing, admission).await,
+        Ok((_, events)) => {
+            let Wanted { format, framing, .. } = wanted;
+            answer::answer(events, format, framing, admission, access).await
+        }
         Err(error @ engine::Error::Option { .. }) => {
             problem(StatusCode::BAD_REQUEST, "bad_value", None, &error.to_string())
         }
