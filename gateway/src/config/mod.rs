@@ -18,7 +18,9 @@ mod network;
 pub(crate) mod seconds;
 mod secret;
 mod server;
+mod speech;
 mod tls;
+mod voices;
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -34,14 +36,17 @@ pub use logs::Logs;
 pub use network::Network;
 pub use secret::Secret;
 pub use server::Server;
+pub use speech::Speech;
 pub use tls::Tls;
+pub use voices::VoiceUploads;
 
 use crate::protocol::Limits;
 
 /// The settings file that is read when none is named, if it is there.
 const SETTINGS_FILE: &str = "dovecote.toml";
 /// The sections of the file.
-const SECTIONS: &[&str] = &["server", "limits", "auth", "tls", "livekit", "logs"];
+const SECTIONS: &[&str] =
+    &["server", "limits", "auth", "tls", "livekit", "logs", "speech", "voices"];
 
 /// Settings that hold.
 #[derive(Debug, Clone)]
@@ -73,6 +78,10 @@ pub struct Gateway {
     pub livekit: LiveKit,
     /// What the log tells.
     pub logs: Logs,
+    /// How speech over HTTP is asked for.
+    pub speech: Speech,
+    /// How clients add voices.
+    pub voices: VoiceUploads,
 }
 
 /// `dovecote.toml`. Every key may be left out; an unknown one is an error.
@@ -90,6 +99,8 @@ struct File {
     tls: Tls,
     livekit: LiveKit,
     logs: Logs,
+    speech: Speech,
+    voices: VoiceUploads,
 }
 
 /// Why settings do not hold.
@@ -171,6 +182,8 @@ impl Config {
                 tls: file.tls,
                 livekit: file.livekit,
                 logs: file.logs,
+                speech: file.speech,
+                voices: file.voices,
             },
         };
         config.gateway.check()?;
@@ -187,6 +200,8 @@ impl Gateway {
         self.server.check()?;
         self.auth.check()?;
         self.tls.check()?;
+        self.speech.check()?;
+        self.voices.check()?;
         check_limits(&self.limits)
     }
 }

@@ -28,6 +28,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use catalogue::{Catalogue, Model, Voice};
+pub(crate) use event::mend_surrogates;
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
 pub use note::{Gap, Note, Sound};
 pub use session::{Session, Setup};
