@@ -19,6 +19,7 @@ const ENGINE_FACE: &[&str] = &[
     "Failure",
     "Handle",
     "Inspection",
+    "Manner",
     "Options",
     "Precision",
     "Progress",

@@ -10,7 +10,7 @@
 //! process  read when somebody asks                                   memory, files, processor
 //! ```
 
-mod engine;
+mod generation;
 mod page;
 mod process;
 mod session;
@@ -33,14 +33,14 @@ pub(crate) struct Metrics {
     /// What happens at the sockets.
     pub(crate) wire: Wire,
     registry: Registry,
-    engine: Arc<::engine::Handle>,
+    engine: Arc<engine::Handle>,
     model: String,
     ready_after: OnceLock<Duration>,
 }
 
 impl Metrics {
     /// Metrics of a server with this engine, which speaks with this model.
-    pub(crate) fn new(engine: Arc<::engine::Handle>, model: &str) -> Self {
+    pub(crate) fn new(engine: Arc<engine::Handle>, model: &str) -> Self {
         let registry = Registry::new();
         let wire = Wire::new(&registry);
         let (model, ready_after) = (model.to_owned(), OnceLock::new());
@@ -58,7 +58,7 @@ impl Metrics {
     pub(crate) fn text(&self, is_ready: bool) -> String {
         let mut page = Page::default();
         server(&mut page, is_ready, self.ready_after.get().copied());
-        engine::add(&mut page, &self.engine.stats(), &self.model);
+        generation::add(&mut page, &self.engine.stats(), &self.model);
         process::add(&mut page);
         render(&self.registry, page)
     }

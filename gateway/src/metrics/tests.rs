@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ::engine::Stats;
+use engine::Stats;
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn page(stats: &Stats) -> String {
     Wire::new(&registry).touch();
     let mut page = Page::default();
     server(&mut page, true, Some(Duration::from_millis(1_500)));
-    engine::add(&mut page, stats, "nano");
+    generation::add(&mut page, stats, "nano");
     process::add(&mut page);
     render(&registry, page)
 }
