@@ -66,22 +66,18 @@ pub(crate) struct Workspace {
     /// Last tokens whose output is wanted, `[outputs wanted, hidden]`, and the inner rows of the head.
     last: Vec<f32>,
     inner: Vec<f32>,
-    logits: Vec<f32>,
+}
+
+/// What a part of a batch makes.
+#[derive(Default)]
+pub(crate) struct Output {
+    /// A row for each row of the part that asks for it.
+    pub(crate) logits: Vec<f32>,
     /// What the rows that watch asked for, one after the other.
-    attention: Vec<f32>,
+    pub(crate) attention: Vec<f32>,
 }
 
 impl Workspace {
-    /// Rows of logits that the last run made.
-    pub(crate) fn logits(&self) -> &[f32] {
-        &self.logits
-    }
-
-    /// What the rows of the last run attended to.
-    pub(crate) fn attention(&self) -> &[f32] {
-        &self.attention
-    }
-
     /// Residual stream of the tokens of the last pass.
     #[cfg(test)]
     pub(crate) fn residual(&self) -> &[f32] {
@@ -149,17 +145,25 @@ impl Network {
         self.embedding.row(id)
     }
 
-    /// Takes a part of a batch through the network: stores its keys and values, and leaves its logits in `w`.
-    pub(crate) fn run<N: Narrow>(&self, mut part: Part<'_, N>, w: &mut Workspace) {
-        w.logits.clear();
-        w.attention.clear();
+    /// Takes a part of a batch through the network: stores its keys and values, and leaves what it makes in `out`.
+    pub(crate) fn run<N: Narrow>(
+        &self,
+        mut part: Part<'_, N>,
+        w: &mut Workspace,
+        out: &mut Output,
+    ) {
+        out.logits.clear();
+        out.attention.clear();
         for pass in passes(part.rows) {
             self.embed(&part, &pass, w);
             for (index, layer) in self.layers.iter().enumerate() {
                 self.attention(index, layer, &mut part, &pass, w);
+                if let Some(head) = self.alignment.filter(|a| a.layer == index) {
+                    self.look(head, &part, &pass, w, &mut out.attention);
+                }
                 self.feed_forward(layer, w);
             }
-            self.head(&pass, w);
+            self.head(&pass, w, &mut out.logits);
         }
     }
 
@@ -201,16 +205,36 @@ impl Network {
             let queries = &w.qkv[start * stride..end * stride];
             let new = Queries { layer: index, first: piece.first, queries, stride };
             let out = &mut w.attended[start * q_width..end * q_width];
-            let row = &part.rows[piece.row];
-            let kv = part.kv.view(&row.blocks, &part.written[piece.row]);
+            let kv = part.kv.view(&part.rows[piece.row].blocks, &part.written[piece.row]);
             attend(&kv, &new, &mut w.scores, out);
-            if let Some(head) = self.alignment.filter(|a| a.layer == index && piece.logits) {
-                let last = (piece.tokens.len() - 1, head.head);
-                shares(&kv, &new, last, row.watched.clone(), &mut w.scores, &mut w.attention);
-            }
             start = end;
         }
         layer.o.apply(&w.attended, &mut w.x, Store::Add);
+    }
+
+    /// What the rows that watch look at in the alignment head's layer, which has just run.
+    fn look<N: Narrow>(
+        &self,
+        AlignmentHead { layer, head }: AlignmentHead,
+        part: &Part<'_, N>,
+        pass: &[Piece],
+        w: &mut Workspace,
+        out: &mut Vec<f32>,
+    ) {
+        let stride = self.layers[layer].qkv.outputs();
+        let mut end = 0;
+        for piece in pass {
+            let start = end;
+            end += piece.tokens.len();
+            let row = &part.rows[piece.row];
+            if piece.logits && !row.watched.is_empty() {
+                let queries = &w.qkv[start * stride..end * stride];
+                let new = Queries { layer, first: piece.first, queries, stride };
+                let kv = part.kv.view(&row.blocks, &part.written[piece.row]);
+                let last = (piece.tokens.len() - 1, head);
+                shares(&kv, &new, last, row.watched.clone(), &mut w.scores, out);
+            }
+        }
     }
 
     fn rotate_and_store<N: Narrow>(
@@ -254,7 +278,7 @@ impl Network {
     }
 
     /// Final norm and audio head, only for the last tokens that are asked for.
-    fn head(&self, pass: &[Piece], w: &mut Workspace) {
+    fn head(&self, pass: &[Piece], w: &mut Workspace, logits: &mut Vec<f32>) {
         w.last.clear();
         let mut end = 0;
         for piece in pass {
@@ -270,10 +294,10 @@ impl Network {
         for row in w.inner.chunks_exact_mut(self.head_hidden) {
             mish_biased(row, &self.fc1_bias);
         }
-        let start = w.logits.len();
-        w.logits.resize(start + wanted * self.outputs(), 0.0);
-        self.fc2.apply(&w.inner, &mut w.logits[start..], Store::Set);
-        for row in w.logits[start..].chunks_exact_mut(self.outputs()) {
+        let start = logits.len();
+        logits.resize(start + wanted * self.outputs(), 0.0);
+        self.fc2.apply(&w.inner, &mut logits[start..], Store::Set);
+        for row in logits[start..].chunks_exact_mut(self.outputs()) {
             add(row, &self.fc2_bias);
         }
     }

@@ -142,7 +142,8 @@ fn fast_runner_matches_at_every_tap() {
             let mut model = tiny.fast(layers);
             model.forward(&tiny.batch(0..tiny.tokens), &mut Vec::new()).unwrap();
             // The whole case is one pass, so the residual stream of every token is still in the workspace.
-            let mut hidden = model.threads.workspaces[0].residual().to_vec();
+            let workspaces = model.threads.workspaces.get_mut().unwrap();
+            let mut hidden = workspaces[0].residual().to_vec();
             if layers == 2 {
                 hidden = model.network.final_norm(&hidden);
             }
