@@ -171,6 +171,8 @@ impl Scheduler {
                 }
                 let run = member.computed..member.computed + tokens;
                 let start = batch.ids.len();
+                // A piece of a prefill may not have reached yet what the last token watches.
+                let watched = if scheduled.completes { member.watched.clone() } else { 0..0 };
                 batch.ids.extend_from_slice(&member.ids[run.clone()]);
                 batch.positions.extend_from_slice(&member.positions[run.clone()]);
                 batch.rows.push(BatchRow {
@@ -178,7 +180,7 @@ impl Scheduler {
                     computed: member.computed,
                     blocks: member.table.blocks().to_vec(),
                     logits: scheduled.completes,
-                    watched: member.watched.clone(),
+                    watched,
                 });
             }
         }
