@@ -4,7 +4,7 @@ use rayon::ThreadPool;
 
 use crate::batch::Batch;
 
-/// A batch with fewer tokens is not worth waking a thread for.
+/// Fewer tokens beside the longest row, which one thread runs alone, are not worth waking another for.
 const LEAST_TOKENS: usize = 8;
 
 /// Why a forward could not be run. The engine treats it as fatal for the contexts in the batch.
@@ -83,9 +83,10 @@ pub(crate) fn forward_all(
             (!batch.rows.is_empty()).then_some((model, batch, logits, outcome))
         })
         .collect();
-    let tokens: usize = work.iter().map(|(_, batch, _, _)| batch.ids.len()).sum();
+    let rows = || work.iter().flat_map(|(_, batch, _, _)| &batch.rows).map(|r| r.tokens.len());
+    let beside = rows().sum::<usize>() - rows().max().unwrap_or(0);
     match pool {
-        Some(pool) if tokens >= LEAST_TOKENS => pool.scope(|scope| {
+        Some(pool) if beside >= LEAST_TOKENS => pool.scope(|scope| {
             // The thread that spawns takes what it spawned last: the longest.
             work.sort_by_key(|(_, batch, _, _)| batch.ids.len());
             for (model, batch, logits, outcome) in work {

@@ -68,11 +68,21 @@ impl Settings {
         let event = if known < self.window.first_frames {
             self.window.first_frames
         } else if self.segments == Segments::Frames {
-            self.window.grid_event_after(known.saturating_sub(self.window.withheld_frames))
+            self.next_event(known.saturating_sub(self.window.withheld_frames))
         } else {
             return None;
         };
         Some(event - chunk.base)
+    }
+
+    /// The number of known frames that lets more than `out` frames go out: one step of the codec's grid more, and two once the
+    /// listener has two. Each segment runs the acoustic rows of its chunk anew, so half as many are half the work.
+    fn next_event(&self, out: usize) -> usize {
+        let mut grid = self.window.clone();
+        if out >= 2 * grid.grid_frames {
+            grid.grid_frames *= 2;
+        }
+        grid.grid_event_after(out)
     }
 
     /// One row of CB0's logits, guided when there are two.

@@ -27,7 +27,7 @@ const LEAST_PART: usize = 10_000_000;
 
 /// Parts that a batch is cut into for each thread: enough to even out rows of different length, few enough for a part to use
 /// the weights often.
-const PARTS_PER_THREAD: usize = 2;
+const PARTS_PER_THREAD: usize = 4;
 
 /// How a stage is loaded.
 #[derive(Clone)]
@@ -158,6 +158,8 @@ fn run<N: Narrow>(
         parts.push((part, output));
         (rest, first) = (others, end);
     }
+    // Threads that run out of work take the oldest part that waits: the longest ones first, so that none is left for the end.
+    parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.tokens()));
     let others = parts.split_off(1.min(parts.len()));
     let run_own = || parts.into_iter().for_each(|(part, out)| threads.run(network, part, out));
     match &threads.pool {

@@ -26,6 +26,13 @@ pub(crate) struct Part<'a, N> {
     pub(crate) kv: &'a KvMemory<N>,
 }
 
+impl<N> Part<'_, N> {
+    /// How many tokens it runs.
+    pub(crate) fn tokens(&self) -> usize {
+        self.rows.iter().map(|row| row.tokens.len()).sum()
+    }
+}
+
 /// Tokens of one row in one pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
