@@ -32,6 +32,8 @@ const ENGINE_FACE: &[&str] = &[
     "bundle",
     "device",
     "inspect",
+    "stats",
+    "stub",
     "text",
 ];
 /// What the gateway may name of the codecs: transport formats, no network.

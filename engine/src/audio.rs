@@ -3,14 +3,15 @@
 //! Jobs of one context are done in order; among contexts the one whose listener runs dry first goes first.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender};
-
-use codecs::reconstruct::{Codec, Stream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::ContextId;
 use crate::event::{Event, Failure, Outbox, Summary};
 use crate::pipeline::AudioJob;
+use crate::sound::{Sound, Stream};
+use crate::stats::Stats;
 use crate::worker::Command;
 
 /// What the engine asks of the audio side.
@@ -33,20 +34,22 @@ struct Voice {
 
 /// All streams with the codec that serves them.
 pub(crate) struct Audio {
-    codec: Arc<Codec>,
+    sound: Sound,
     voices: BTreeMap<ContextId, Voice>,
+    /// Samples released since the start.
+    samples: u64,
 }
 
 impl Audio {
-    pub(crate) fn new(codec: Arc<Codec>) -> Self {
-        Self { codec, voices: BTreeMap::new() }
+    pub(crate) fn new(sound: Sound) -> Self {
+        Self { sound, voices: BTreeMap::new(), samples: 0 }
     }
 
     /// Takes note of a command; work is done by [`Audio::work`].
     pub(crate) fn take(&mut self, command: AudioCommand) {
         match command {
             AudioCommand::Open { context, seed, first_frames, outbox } => {
-                let stream = self.codec.stream(first_frames, seed);
+                let stream = self.sound.stream(context, first_frames, seed);
                 let stream = stream.expect("the plan was checked when the request was resolved");
                 let (marks, jobs) = (VecDeque::new(), VecDeque::new());
                 self.voices.insert(context, Voice { stream, outbox, sent: 0, marks, jobs });
@@ -68,8 +71,8 @@ impl Audio {
         self.voices.values().map(|v| v.jobs.len()).sum()
     }
 
-    /// Does the most urgent job. Returns the context if that was its last one.
-    pub(crate) fn work(&mut self) -> Option<ContextId> {
+    /// Does the most urgent job. Returns what the step thread is to know if that was the last one of its context.
+    pub(crate) fn work(&mut self) -> Option<Command> {
         let urgent = self
             .voices
             .iter()
@@ -78,21 +81,26 @@ impl Audio {
         let (_, id) = urgent?;
         let voice = self.voices.get_mut(&id).expect("just found; this is a bug");
         let job = voice.jobs.pop_front().expect("just seen; this is a bug");
-        let last = voice.carry_out(&self.codec, job)?;
+        let before = voice.sent;
+        let last = voice.carry_out(&self.sound, job);
+        self.samples += voice.sent - before;
+        let last = last?;
+        let spoken = Command::Spoken { id, whole: last.is_ok() };
         voice.end(last);
         self.voices.remove(&id);
-        Some(id)
+        Some(spoken)
     }
 }
 
 impl Voice {
     /// Decodes, releases, tells. Returns how the context ended, if it did.
-    fn carry_out(&mut self, codec: &Codec, job: AudioJob) -> Option<Result<Summary, Failure>> {
+    fn carry_out(&mut self, sound: &Sound, job: AudioJob) -> Option<Result<Summary, Failure>> {
+        sound.tell(job.context, job.marks.iter().map(|(_, event)| event));
         self.marks.extend(job.marks);
         if !job.rows.is_empty() {
             let rows: Vec<&[u16]> = job.rows.iter().map(Vec::as_slice).collect();
-            match codec.push(&mut self.stream, &rows, job.end) {
-                Ok(samples) => self.release(samples),
+            match sound.push(&mut self.stream, &rows, job.end) {
+                Ok(pieces) => pieces.each(|samples| self.release(samples)),
                 Err(error) => return Some(Err(Failure::Codec(error.to_string()))),
             }
         }
@@ -104,23 +112,25 @@ impl Voice {
         let start = self.sent;
         self.sent += samples.len() as u64;
         let sent = self.sent;
+        let stream = &self.stream;
+        let place = |at: u64| stream.position(at);
         let explains = |event: &Event| !matches!(event, Event::Flushed { .. });
         while let Some((_, event)) =
-            self.marks.pop_front_if(|(at, event)| *at <= sent && explains(event))
+            self.marks.pop_front_if(|(at, event)| place(*at) <= sent && explains(event))
         {
-            self.outbox.send(event);
+            self.outbox.send(placed(event, place));
         }
         if !samples.is_empty() {
             self.outbox.send(Event::Audio { start, samples });
         }
-        while let Some((_, event)) = self.marks.pop_front_if(|(at, _)| *at <= sent) {
-            self.outbox.send(event);
+        while let Some((_, event)) = self.marks.pop_front_if(|(at, _)| place(*at) <= sent) {
+            self.outbox.send(placed(event, place));
         }
     }
 
     fn end(&mut self, last: Result<Summary, Failure>) {
         for (_, event) in self.marks.drain(..) {
-            self.outbox.send(event);
+            self.outbox.send(placed(event, |at| self.stream.position(at)));
         }
         self.outbox.send(match last {
             Ok(summary) => Event::Done(Summary { samples: self.sent, ..summary }),
@@ -129,22 +139,59 @@ impl Voice {
     }
 }
 
-/// The audio thread: takes all commands that are there, then does the most urgent job, until nobody can send any more.
-pub(crate) fn run(mut audio: Audio, todo: &Receiver<AudioCommand>, back: &SyncSender<Command>) {
-    loop {
-        if audio.waiting() == 0 {
-            let Ok(command) = todo.recv() else { return };
-            audio.take(command);
+/// An event of the plan with the samples that were really given.
+fn placed(event: Event, place: impl Fn(u64) -> u64) -> Event {
+    match event {
+        Event::ChunkEnd { raw, end } => Event::ChunkEnd { raw, end: place(end) },
+        Event::Flushed { samples } => Event::Flushed { samples: place(samples) },
+        Event::Aligned { mut ends } => {
+            ends.iter_mut().for_each(|end| end.sample = place(end.sample));
+            Event::Aligned { ends }
         }
-        while let Ok(command) = todo.try_recv() {
-            audio.take(command);
+        other => other,
+    }
+}
+
+/// The audio thread's ends of its channels, and where it shows what it does.
+pub(crate) struct Side {
+    pub(crate) todo: Receiver<AudioCommand>,
+    pub(crate) back: SyncSender<Command>,
+    pub(crate) stats: Arc<Mutex<Stats>>,
+}
+
+impl Side {
+    /// Takes all commands that are there, then does the most urgent job, until nobody can send any more.
+    pub(crate) fn run(self, mut audio: Audio, clock: impl Fn() -> Duration) {
+        loop {
+            if audio.waiting() == 0 {
+                let Ok(command) = self.todo.recv() else { return };
+                audio.take(command);
+            }
+            while let Ok(command) = self.todo.try_recv() {
+                audio.take(command);
+            }
+            let works = audio.waiting() > 0;
+            let started = clock();
+            let spoken = audio.work();
+            self.publish(&audio, works.then(|| clock().saturating_sub(started)));
+            if let Some(spoken) = spoken {
+                // May wait: the step thread never waits for this one, and a lost answer would keep the context's place for
+                // ever.
+                let _ = self.back.send(spoken);
+            } else {
+                // Spares the step thread a wait; with a full queue it is awake anyway.
+                let _ = self.back.try_send(Command::Room);
+            }
         }
-        if let Some(spoken) = audio.work() {
-            // May wait: the step thread never waits for this one, and a lost answer would keep the context's place for ever.
-            let _ = back.send(Command::Spoken(spoken));
-        } else {
-            // Spares the step thread a wait; with a full queue it is awake anyway.
-            let _ = back.try_send(Command::Room);
+    }
+
+    /// Shows what there is, and how long a job took if one was done.
+    fn publish(&self, audio: &Audio, took: Option<Duration>) {
+        let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(took) = took {
+            stats.audio.job_seconds.observe(took.as_secs_f64());
         }
+        stats.audio.jobs_waiting = audio.waiting() as u64;
+        stats.audio.samples = audio.samples;
     }
 }

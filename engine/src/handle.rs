@@ -17,6 +17,7 @@ use crate::engine::Engine;
 use crate::event::{Events, outbox};
 use crate::load;
 use crate::request::{Request, Resolver};
+use crate::stats::Stats;
 use crate::worker::{Command, Worker};
 use crate::{ContextId, Error};
 
@@ -30,33 +31,6 @@ const JOBS: usize = 256;
 /// When a caller that was turned away may ask again: speech turns of agents last some seconds, so a place is soon free.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What the engine has done so far, and what it holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// Steps that ran at least one token.
-    pub steps: u64,
-    /// Tokens that ran, all stages together.
-    pub tokens: u64,
-    /// Contexts that are not over.
-    pub contexts: u64,
-    /// Key/value blocks that contexts hold, all stages together.
-    pub kv_blocks_in_use: u64,
-    /// Key/value blocks there are, all stages together.
-    pub kv_blocks_total: u64,
-    /// Times a sequence lost its blocks to a more urgent one.
-    pub preemptions: u64,
-    /// Prefill tokens computed.
-    pub prefill_tokens: u64,
-    /// Prefill tokens that an earlier sequence with the same beginning had computed.
-    pub prefix_tokens: u64,
-    /// Time spent in steps.
-    pub busy: Duration,
-    /// Contexts with somebody listening in real time.
-    pub listeners: u64,
-    /// Step time that a second of sound costs, lately; zero until measured.
-    pub cost_per_second: Duration,
-}
-
 /// A running engine. Dropping it stops and joins the threads.
 pub struct Handle {
     commands: SyncSender<Command>,
@@ -69,15 +43,15 @@ pub struct Handle {
 impl Handle {
     /// Starts the threads.
     pub(crate) fn spawn(engine: Engine, resolver: Resolver) -> Self {
-        let codec = resolver.codec.clone();
+        let sound = resolver.sound.clone();
         let (commands, inbox) = sync_channel(COMMANDS);
         let (jobs, todo) = sync_channel(JOBS);
-        let stats = Arc::new(Mutex::new(Stats::default()));
+        let stats = Arc::new(Mutex::new(Stats::new(engine.stages())));
         let worker = Worker::new(engine, inbox, jobs, stats.clone());
-        let back = commands.clone();
+        let audio = audio::Side { todo, back: commands.clone(), stats: stats.clone() };
         let threads = vec![
             spawn_named("engine-step", move || worker.run(clock())),
-            spawn_named("engine-audio", move || audio::run(Audio::new(codec), &todo, &back)),
+            spawn_named("engine-audio", move || audio.run(Audio::new(sound), clock())),
         ];
         Self { commands, next_id: AtomicU64::new(0), stats, threads, resolver }
     }
@@ -91,8 +65,9 @@ impl Handle {
         if request.max_ahead.is_some() {
             self.admit()?;
         }
-        let (settings, source) = self.resolver.resolve(request)?;
+        let (mut settings, source) = self.resolver.resolve(request)?;
         let id = ContextId(self.next_id.fetch_add(1, Ordering::Relaxed));
+        self.resolver.sound.enrol(id, &mut settings);
         let commands = self.commands.clone();
         let (outbox, events) = outbox(move || {
             // A full queue means that the step thread is about to look at every outbox anyway.
@@ -144,12 +119,15 @@ impl Handle {
 
     /// What the engine has done and holds, as of its last step.
     pub fn stats(&self) -> Stats {
-        *self.stats.lock().unwrap_or_else(PoisonError::into_inner)
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether one more listener can be kept supplied, by what sound has cost lately.
     fn admit(&self) -> Result<(), Error> {
-        let Stats { listeners, cost_per_second, .. } = self.stats();
+        let (listeners, cost_per_second) = {
+            let stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+            (stats.listeners, stats.cost_per_second)
+        };
         if load::holds(listeners + 1, cost_per_second) {
             return Ok(());
         }

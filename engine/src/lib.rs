@@ -24,17 +24,21 @@ pub mod runner;
 pub mod sampler;
 pub mod scheduler;
 pub mod sequence;
+mod sound;
 mod start;
+pub mod stats;
+pub mod stub;
 pub mod text;
 mod worker;
 
 pub use event::{CharEnd, Event, Events, Failure, Summary};
-pub use handle::{Handle, Stats};
+pub use handle::Handle;
 pub use inspect::{Inspection, StageSize, inspect};
 pub use kernels::matrix::Precision;
 pub use pipeline::Segments;
 pub use request::{Request, Text};
 pub use start::{Options, Progress, StartError};
+pub use stats::Stats;
 
 /// Names a context for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,16 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use codecs::reconstruct::Codec;
-
 use crate::Error;
 use crate::bundle::{Manifest, Prompt};
 use crate::grammar::Grammar;
 use crate::guards::Guards;
 use crate::pipeline::{Segments, Settings, Source};
 use crate::sampler::Sampling;
+use crate::sound::Sound;
 use crate::text::ids::{Language, Style};
-use crate::text::{self, ChunkLimits, LiveSettings, Passage, TextOptions};
+use crate::text::{self, ChunkLimits, LiveSettings, Locale, Passage, TextOptions};
 
 /// Frames to the first release of a live context: 0.8 s of codes, 0.4 s of sound.
 const LIVE_FIRST_FRAMES: usize = 10;
@@ -120,7 +119,7 @@ pub(crate) struct Resolver {
     pub(crate) manifest: Manifest,
     pub(crate) voices: Vec<LoadedVoice>,
     pub(crate) grammar: Arc<Grammar>,
-    pub(crate) codec: Arc<Codec>,
+    pub(crate) sound: Sound,
     pub(crate) guards: Arc<Guards>,
 }
 
@@ -135,7 +134,7 @@ impl Resolver {
         let language = self.language(request.language.as_deref(), voice)?;
         let style = self.style(request.style.as_deref())?;
         let plan = self
-            .codec
+            .sound
             .plan(request.first_frames)
             .map_err(|e| Error::option("first_frames", request.first_frames, e.to_string()))?;
         let settings = Settings {
@@ -162,7 +161,12 @@ impl Resolver {
             prompt: voice.prompt.clone(),
             control: self.control(language, style)?,
         };
-        Ok((settings, self.source(request.text, request.options)))
+        let options = TextOptions {
+            locale: request.options.locale.or(Some(Locale::of(language))),
+            conventions: manifest.spoken,
+            ..request.options
+        };
+        Ok((settings, self.source(request.text, options)))
     }
 
     fn source(&self, text: Text, options: TextOptions) -> Source {

@@ -14,6 +14,7 @@ use crate::ContextId;
 use crate::batch::{Batch, BatchRow};
 use crate::block_manager::{BlockCounts, BlockManager};
 use crate::sequence::{Group, GroupId, Sequence};
+use crate::stats::Tokens;
 
 /// Limits of one step.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +47,8 @@ pub struct Scheduler {
     budget: Budget,
     next_id: u64,
     preemptions: u64,
-    prefilled: u64,
-    found: u64,
+    /// Of each stage.
+    tokens: Vec<Tokens>,
 }
 
 impl Scheduler {
@@ -59,8 +60,7 @@ impl Scheduler {
             budget,
             next_id: 0,
             preemptions: 0,
-            prefilled: 0,
-            found: 0,
+            tokens: vec![Tokens::default(); blocks.len()],
         }
     }
 
@@ -118,14 +118,19 @@ impl Scheduler {
         self.preemptions
     }
 
-    /// Prefill tokens computed since the start.
-    pub fn prefilled(&self) -> u64 {
-        self.prefilled
+    /// Tokens of a stage since the start.
+    pub fn tokens(&self, stage: usize) -> Tokens {
+        self.tokens[stage]
     }
 
-    /// Prefill tokens that did not have to be computed, since a sequence with the same beginning had been.
-    pub fn found(&self) -> u64 {
-        self.found
+    /// Prefill tokens computed since the start, all stages together.
+    pub fn prefilled(&self) -> u64 {
+        self.tokens.iter().map(|t| t.prefill).sum()
+    }
+
+    /// Groups that have no blocks, since they are new or were displaced.
+    pub fn waiting(&self) -> usize {
+        self.groups.values().filter(|g| !g.resident).count()
     }
 
     /// Picks the next step's work, most urgent first, and gives it blocks. `urgency` orders contexts, smaller first;
@@ -190,9 +195,9 @@ impl Scheduler {
     /// Records that a part of a step has run: its keys and values are stored, and whole blocks can be shared.
     pub fn ran(&mut self, scheduled: &Scheduled) {
         let Some(group) = self.groups.get_mut(&scheduled.group) else { return };
-        if !group.decodes() {
-            self.prefilled += scheduled.tokens.iter().sum::<usize>() as u64;
-        }
+        let (decodes, ran) = (group.decodes(), scheduled.tokens.iter().sum::<usize>() as u64);
+        let tokens = &mut self.tokens[group.stage];
+        *if decodes { &mut tokens.decode } else { &mut tokens.prefill } += ran;
         let manager = &mut self.stages[group.stage];
         for (member, &tokens) in group.members.iter_mut().zip(&scheduled.tokens) {
             member.computed += tokens;
@@ -241,7 +246,8 @@ impl Scheduler {
             let waited = !group.resident;
             if grow(&mut self.stages[stage], group) {
                 if waited {
-                    self.found += group.members.iter().map(|m| m.computed as u64).sum::<u64>();
+                    self.tokens[stage].prefix +=
+                        group.members.iter().map(|m| m.computed as u64).sum::<u64>();
                 }
                 return true;
             }

@@ -22,6 +22,7 @@ use crate::models::qwen3::{self, Qwen3};
 use crate::request::{LoadedVoice, Resolver};
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
+use crate::sound::Sound;
 use crate::text::ids::{CharacterIds, IdError};
 
 /// Longest control block, in ids: delimiters, a label of a few words, the line feed.
@@ -152,9 +153,9 @@ impl Loaded {
             silence: [&silence.collapse_codes[..], &silence.ordinary_codes].concat(),
         };
         let voices = bundle.voices.iter().map(load_voice).collect::<Result<_, _>>()?;
-        let codec = Arc::new(load_codec(bundle)?);
+        let sound = Sound::Codec(Arc::new(load_codec(bundle)?));
         let guards = Arc::new(guards);
-        let resolver = Resolver { manifest, voices, grammar, codec, guards };
+        let resolver = Resolver { manifest, voices, grammar, sound, guards };
         Ok(Self { models, resolver, pool })
     }
 }

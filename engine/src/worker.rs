@@ -10,9 +10,9 @@ use crate::ContextId;
 use crate::audio::AudioCommand;
 use crate::engine::{Engine, Step};
 use crate::event::{Event, Outbox, Summary};
-use crate::handle::Stats;
 use crate::load::Load;
 use crate::pipeline::{Context, Settings, Source};
+use crate::stats::{Endings, Stats};
 
 /// An outbox that holds more is not filled further: 30 s, more than any listener's buffer.
 const OUTBOX_SAMPLES: u64 = 30 * 24_000;
@@ -35,8 +35,8 @@ pub(crate) enum Command {
     Cancel(ContextId),
     /// A reader took audio, or has gone.
     Drained(ContextId),
-    /// The audio thread has sent a context's last event.
-    Spoken(ContextId),
+    /// The audio thread has sent a context's last event: it was spoken to its end, or failed.
+    Spoken { id: ContextId, whole: bool },
     /// The audio thread has room again.
     Room,
     /// The engine goes down.
@@ -55,6 +55,8 @@ pub(crate) struct Worker {
     load: Load,
     /// Frames completed by the last step.
     frames: usize,
+    /// How contexts began and ended: those that did not end are the readers.
+    endings: Endings,
 }
 
 /// Who hears of a context, and how it ended if all its codes are made.
@@ -72,8 +74,17 @@ impl Worker {
         stats: Arc<Mutex<Stats>>,
     ) -> Self {
         let (outgoing, readers) = (VecDeque::new(), BTreeMap::new());
-        let (load, frames) = (Load::default(), 0);
-        Self { engine, inbox, jobs, outgoing, readers, stats, load, frames }
+        Self {
+            engine,
+            inbox,
+            jobs,
+            outgoing,
+            readers,
+            stats,
+            load: Load::default(),
+            frames: 0,
+            endings: Endings::default(),
+        }
     }
 
     /// Runs until it is told to stop or nobody holds the engine any more; then all that are still open are cancelled.
@@ -96,7 +107,7 @@ impl Worker {
             let now = clock();
             let step = if self.send_jobs() { self.step(now) } else { Step::default() };
             let sent = self.send_jobs();
-            self.publish(step.tokens, clock() - now);
+            self.publish(step.tokens, now, clock());
             if step.tokens > 0 && sent {
                 continue;
             }
@@ -113,6 +124,7 @@ impl Worker {
         match command {
             Command::Open { id, mut settings, source, outbox } => {
                 settings.opened_at = now;
+                self.endings.opened += 1;
                 let (seed, first_frames) = (settings.seed, settings.window.first_frames);
                 let listens = settings.max_ahead.is_some();
                 self.readers.insert(id, Reader { outbox: outbox.clone(), complete: None, listens });
@@ -130,8 +142,12 @@ impl Worker {
                     self.cancel(id);
                 }
             }
-            Command::Spoken(id) => {
-                self.readers.remove(&id);
+            Command::Spoken { id, whole } => {
+                // Without a reader it was cancelled meanwhile, and is counted as that.
+                if self.readers.remove(&id).is_some() {
+                    let endings = &mut self.endings;
+                    *if whole { &mut endings.done } else { &mut endings.failed } += 1;
+                }
             }
             Command::Room | Command::Stop => {}
         }
@@ -148,6 +164,7 @@ impl Worker {
     fn cancel(&mut self, id: ContextId) {
         let stopped = self.engine.cancel(id);
         let Some(reader) = self.readers.remove(&id) else { return };
+        self.endings.cancelled += 1;
         let summary = stopped.or(reader.complete).unwrap_or_default();
         reader.outbox.cut_off(Event::Cancelled(summary));
         self.outgoing.retain(|c| !matches!(c, AudioCommand::Job(job) if job.context == id));
@@ -187,24 +204,40 @@ impl Worker {
         true
     }
 
-    fn publish(&mut self, tokens: usize, took: Duration) {
-        let blocks = self.engine.blocks();
+    /// Shows what a step did, and what there is after it.
+    fn publish(&mut self, tokens: usize, started: Duration, ended: Duration) {
+        let took = ended.saturating_sub(started);
         if tokens > 0 {
             self.load.ran(took, std::mem::take(&mut self.frames));
         }
+        let (blocks, parked) = (self.engine.blocks(), self.engine.parked(ended));
+        let (scheduler, tally) = (self.engine.scheduler(), self.engine.tally());
         let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         if tokens > 0 {
             stats.steps += 1;
             stats.tokens += tokens as u64;
             stats.busy += took;
+            stats.step_seconds.observe(took.as_secs_f64());
+        }
+        for (stage, (shown, blocks)) in stats.stages.iter_mut().zip(&blocks).enumerate() {
+            shown.blocks_in_use = blocks.in_use as u64;
+            shown.blocks_cached = blocks.cached as u64;
+            shown.blocks_total = blocks.total as u64;
+            shown.tokens = scheduler.tokens(stage);
+            shown.batch = tally.batches[stage];
         }
         stats.contexts = self.readers.len() as u64;
         stats.listeners = self.readers.values().filter(|r| r.listens).count() as u64;
+        stats.parked = parked as u64;
+        stats.waiting = scheduler.waiting() as u64;
         stats.cost_per_second = self.load.cost();
-        stats.kv_blocks_in_use = blocks.iter().map(|b| b.in_use as u64).sum();
-        stats.kv_blocks_total = blocks.iter().map(|b| b.total as u64).sum();
-        stats.preemptions = self.engine.scheduler().preemptions();
-        stats.prefill_tokens = self.engine.scheduler().prefilled();
-        stats.prefix_tokens = self.engine.scheduler().found();
+        stats.kv_blocks_in_use = stats.stages.iter().map(|s| s.blocks_in_use).sum();
+        stats.kv_blocks_total = stats.stages.iter().map(|s| s.blocks_total).sum();
+        stats.preemptions = scheduler.preemptions();
+        stats.prefill_tokens = stats.stages.iter().map(|s| s.tokens.prefill).sum();
+        stats.prefix_tokens = stats.stages.iter().map(|s| s.tokens.prefix).sum();
+        stats.guards = tally.guards;
+        stats.queue_seconds = tally.queue_seconds;
+        stats.endings = self.endings;
     }
 }

@@ -1,10 +1,16 @@
 //! The gateway: commands and servers over the engine.
 
 mod audio;
+pub mod chance;
+pub mod client;
 pub mod commands;
 pub mod config;
+mod control;
 mod driver;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzz;
+mod metrics;
 pub mod protocol;
 pub mod server;
 mod sessions;

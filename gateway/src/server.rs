@@ -2,6 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -16,6 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::config::Gateway;
+use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
 use crate::sessions::Sessions;
 use crate::transport::{http, ws};
@@ -31,6 +33,7 @@ pub(crate) struct Server {
     pub(crate) engine: Arc<engine::Handle>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) sessions: Sessions,
+    pub(crate) metrics: Arc<Metrics>,
     is_warm: AtomicBool,
 }
 
@@ -65,9 +68,11 @@ pub async fn run(
     catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let model = catalogue.models.first().map_or("", |model| &*model.id);
     let server = Arc::new(Server {
         sessions: Sessions::new(config.server.max_sessions),
         config,
+        metrics: Arc::new(Metrics::new(engine.clone(), model)),
         engine,
         catalogue: Arc::new(catalogue),
         is_warm: AtomicBool::new(false),
@@ -77,7 +82,8 @@ pub async fn run(
         let _ = stream.set_nodelay(true);
     });
     let (stop, stopped) = oneshot::channel::<()>();
-    let served = axum::serve(listener, routes(server.clone())).with_graceful_shutdown(async move {
+    let service = routes(server.clone()).into_make_service_with_connect_info::<SocketAddr>();
+    let served = axum::serve(listener, service).with_graceful_shutdown(async move {
         let _ = stopped.await;
     });
     let life = async {
@@ -106,6 +112,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/v1/audio/speech", post(http::speech::speak))
         .route("/v1/voices", get(http::voices))
         .route("/v1/models", get(http::models))
+        .route("/metrics", get(http::metrics))
         .route("/healthz", get(http::health))
         .route("/readyz", get(http::ready))
         .route("/", get(http::demo::home))
@@ -138,6 +145,7 @@ async fn warm_up(server: &Server) {
         }
     }
     server.is_warm.store(true, Ordering::Relaxed);
+    server.metrics.ready();
     tracing::info!("ready");
 }
 

@@ -68,3 +68,24 @@ fn an_address_that_is_taken_is_told() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains(&server.address));
 }
+
+#[test]
+fn a_stub_speaks_without_a_bundle_and_is_controlled_from_here_only() {
+    let stub = ["serve", "--listen", "127.0.0.1:0", "--engine", "stub-live", "--control"];
+    let elsewhere = tempfile::tempdir().unwrap();
+    let mut command = dovecote(elsewhere.path());
+    let mut server = start(command.args(stub).arg("127.0.0.1:0"));
+    let control = |line: String| Some(line.strip_prefix("control address http://")?.to_owned());
+    let control = (&mut server._stderr).lines().find_map(|line| control(line.unwrap())).unwrap();
+    while status(&server.address, "/readyz") != 200 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!((status(&control, "/state"), status(&control, "/contexts?seed=1")), (200, 200));
+    server.process.kill().unwrap();
+    server.process.wait().unwrap();
+    let output = run(dovecote(elsewhere.path()).args(stub).arg("0.0.0.0:0"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("from this machine only"));
+    let output = run(dovecote(&repository("")).args(["serve", "--control", "127.0.0.1:0"]));
+    assert!(stderr(&output).contains("--engine stub"));
+}

@@ -19,8 +19,7 @@ use serde::Deserialize;
 use tokenizers::Tokenizer;
 
 pub use manifest::{
-    Acronyms, CodecEntry, Initialisms, Manifest, STAGES, SamplingDefaults, Silence, Spoken,
-    Trailing, Verbalizer, VoiceEntry,
+    CodecEntry, Manifest, STAGES, SamplingDefaults, Silence, Trailing, Verbalizer, VoiceEntry,
 };
 pub use voices::{Prompt, PromptRules, Voice, VoicePrompt};
 

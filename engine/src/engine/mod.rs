@@ -14,6 +14,7 @@ use crate::grammar::Grammar;
 use crate::pipeline::{AudioJob, Context, Env, Said, Settings, Source};
 use crate::runner::{self, ForwardError, StageModel};
 use crate::scheduler::{Budget, Scheduled, Scheduler};
+use crate::stats::Tally;
 
 /// What one step did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,6 +34,7 @@ pub(crate) struct Engine {
     jobs: VecDeque<AudioJob>,
     logits: Vec<Vec<f32>>,
     pool: Option<Arc<ThreadPool>>,
+    tally: Tally,
 }
 
 impl Engine {
@@ -47,7 +49,7 @@ impl Engine {
         for (model, &blocks) in models.iter_mut().zip(blocks) {
             model.reserve(blocks);
         }
-        let logits = vec![Vec::new(); models.len()];
+        let (logits, tally) = (vec![Vec::new(); models.len()], Tally::new(models.len()));
         Self {
             grammar,
             models,
@@ -56,6 +58,7 @@ impl Engine {
             jobs: VecDeque::new(),
             logits,
             pool,
+            tally,
         }
     }
 
@@ -87,6 +90,21 @@ impl Engine {
         self.contexts.len()
     }
 
+    /// How many stages there are.
+    pub(crate) fn stages(&self) -> usize {
+        self.models.len()
+    }
+
+    /// What was counted and measured so far.
+    pub(crate) fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Contexts that are as far ahead of their listeners as they may be.
+    pub(crate) fn parked(&self, now: Duration) -> usize {
+        self.contexts.values().filter(|context| context.parked(now)).count()
+    }
+
     /// Block counts of each stage.
     pub(crate) fn blocks(&self) -> Vec<BlockCounts> {
         (0..self.models.len()).map(|stage| self.scheduler.blocks(stage)).collect()
@@ -110,6 +128,9 @@ impl Engine {
         let step = self.scheduler.schedule(|id| {
             contexts.get(&id).filter(|_| !held_up(id)).and_then(|context| context.urgency(now))
         });
+        let sequences = |stage| step.iter().filter(move |s| s.stage == stage);
+        let sequences = |stage| sequences(stage).map(|s| s.tokens.len()).sum();
+        self.tally.ran((0..self.models.len()).map(sequences));
         let outcomes = self.run(&step);
         self.apply(now, &step, outcomes);
         self.advance(now, &held_up);
@@ -118,8 +139,8 @@ impl Engine {
     }
 
     fn advance(&mut self, now: Duration, held_up: &impl Fn(ContextId) -> bool) {
-        let Self { grammar, scheduler, jobs, contexts, .. } = self;
-        let mut env = Env { now, grammar, scheduler, jobs };
+        let Self { grammar, scheduler, jobs, contexts, tally, .. } = self;
+        let mut env = Env { now, grammar, scheduler, jobs, hits: &mut tally.guards };
         for (&id, context) in contexts.iter_mut() {
             if !held_up(id) {
                 context.advance(&mut env);
@@ -153,19 +174,22 @@ impl Engine {
             }
             let (length, watched) = (self.models[stage].outputs() * group.cost(), group.watched());
             self.scheduler.ran(scheduled);
+            let Self { grammar, scheduler, jobs, contexts, logits, models, tally, .. } = self;
+            let context =
+                contexts.get_mut(&id).expect("groups of a context go with it; this is a bug");
+            if let Some(queued_at) = context.ran() {
+                tally.queue_seconds.observe(now.saturating_sub(queued_at).as_secs_f64());
+            }
             if !scheduled.completes {
                 continue;
             }
-            let Self { grammar, scheduler, jobs, contexts, logits, models, .. } = self;
             let (row, seen) = taken[stage];
             taken[stage] = (row + length, seen + watched);
             let said = Said {
                 logits: &mut logits[stage][row..row + length],
                 attention: models[stage].attention().get(seen..seen + watched).unwrap_or(&[]),
             };
-            let mut env = Env { now, grammar, scheduler, jobs };
-            let context =
-                contexts.get_mut(&id).expect("groups of a context go with it; this is a bug");
+            let mut env = Env { now, grammar, scheduler, jobs, hits: &mut tally.guards };
             if let Err(failure) = context.on_logits(scheduled.group, said, &mut env) {
                 failed.push((id, failure));
             }

@@ -26,6 +26,7 @@ use crate::guards::Trouble;
 use crate::layout::{Layout, Spoken, Symbol, Window};
 use crate::scheduler::Scheduler;
 use crate::sequence::{GroupId, Sequence};
+use crate::stats::GuardHits;
 use crate::text::{self, Need, Passage};
 use alignment::Alignment;
 use chunk::{Chunk, Refine};
@@ -60,6 +61,7 @@ pub(crate) struct Env<'a> {
     pub(crate) grammar: &'a Grammar,
     pub(crate) scheduler: &'a mut Scheduler,
     pub(crate) jobs: &'a mut VecDeque<AudioJob>,
+    pub(crate) hits: &'a mut GuardHits,
 }
 
 /// What a group's step brought.
@@ -109,6 +111,8 @@ pub(crate) struct Context {
     playout: Playout,
     flushes: usize,
     guard_exhausted: bool,
+    /// Since when the first chunk waits for its first tokens to run.
+    queued_at: Option<Duration>,
     finished: bool,
 }
 
@@ -129,6 +133,7 @@ impl Context {
             playout: Playout::default(),
             flushes: 0,
             guard_exhausted: false,
+            queued_at: None,
             finished: false,
         }
     }
@@ -177,6 +182,11 @@ impl Context {
     /// Whether the listener has as much sound in hand as the context may run ahead.
     pub(crate) fn parked(&self, now: Duration) -> bool {
         self.settings.max_ahead.is_some_and(|limit| self.playout.ahead(now) > limit)
+    }
+
+    /// Told when tokens of the context have run. Returns since when its first chunk had waited for that, once.
+    pub(crate) fn ran(&mut self) -> Option<Duration> {
+        self.queued_at.take()
     }
 
     /// When time alone gives the context something to do.
@@ -320,6 +330,9 @@ impl Context {
         let acoustic_rows = env.grammar.stages.len() - 1;
         let mut chunk = Chunk::new(self.next_index, text, self.passage_frames, acoustic_rows);
         chunk.alignment = Alignment::new(&chunk.text, |c| env.grammar.stages[0].reads(c));
+        if self.next_index == 0 {
+            self.queued_at = Some(env.now);
+        }
         self.next_index += 1;
         if let Some(code) = self.settings.forced_first_code.filter(|_| chunk.index == 0) {
             chunk.codes.push(code);
@@ -397,9 +410,17 @@ impl Context {
         };
         chunk.alignment.look(chunk.codes.len(), said.attention);
         chunk.codes.push(code);
-        if let Some(Trouble::Loops { from, .. } | Trouble::Silent { from }) =
-            self.settings.guards.running(&chunk.codes)
-        {
+        if let Some(trouble) = self.settings.guards.running(&chunk.codes) {
+            let from = match trouble {
+                Trouble::Loops { from, .. } => {
+                    env.hits.repetition += 1;
+                    from
+                }
+                Trouble::Silent { from } => {
+                    env.hits.silence += 1;
+                    from
+                }
+            };
             chunk.codes.truncate(from.max(chunk.frozen()));
             return self.end_attempt(at, false, env);
         }
@@ -407,11 +428,13 @@ impl Context {
             if !self.settings.guards.opening(&chunk.codes)
                 && chunk.attempt + 1 < self.settings.tries
             {
+                env.hits.silence += 1;
                 return self.end_attempt(at, false, env);
             }
             chunk.cut();
         }
         if chunk.codes.len() >= self.settings.frame_budget(chunk) {
+            env.hits.budget += 1;
             return self.end_attempt(at, false, env);
         }
         let id = vocabulary.code(0, code);
@@ -427,11 +450,13 @@ impl Context {
         }
         let verdict = self.settings.judge(chunk, stopped);
         if !verdict.accepted() && chunk.attempt + 1 < self.settings.tries {
+            env.hits.retries += 1;
             chunk.turn_down(verdict);
             self.start_semantic(env);
             return Ok(());
         }
         if !verdict.accepted() {
+            env.hits.exhausted += 1;
             self.guard_exhausted = true;
             if !chunk.settle(verdict) {
                 return Err(Failure::NoSpeech { chunk: chunk.index, tries: self.settings.tries });

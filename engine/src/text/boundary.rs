@@ -41,6 +41,9 @@ const ABBREVIATIONS: &[&str] = &[
 ///
 /// `at` must be a blank or the end, or the place between two characters of a token.
 pub(super) fn kind(text: &[Spoken], at: usize) -> Option<Kind> {
+    if is_inside_reading(text, at) {
+        return None;
+    }
     if text.get(at).is_some_and(|s| !is_blank(s.ch)) {
         return is_glued_sentence(text, at).then_some(Kind::Sentence);
     }
@@ -98,6 +101,14 @@ pub(super) fn is_inside_cluster(text: &[Spoken], at: usize) -> bool {
         let flag = |c: char| matches!(c, '\u{1f1e6}'..='\u{1f1ff}');
         before.is_some_and(|c| flag(c) && is_emoji(c)) && flag(next.ch)
     }
+}
+
+/// Whether the words on both sides of `text[at]` stand for one piece of raw text: a sum, a date, an address.
+pub(super) fn is_inside_reading(text: &[Spoken], at: usize) -> bool {
+    let Some((before, next)) = at.checked_sub(1).map(|i| text[i]).zip(text.get(at)) else {
+        return false;
+    };
+    (before.from, before.to) == (next.from, next.to) && !is_blank(before.ch)
 }
 
 fn token_start(text: &[Spoken], at: usize) -> usize {

@@ -10,10 +10,11 @@
 //! 4. an early cut is wanted            the best place that leaves no stub of a sentence
 //! ```
 
+use std::borrow::Cow;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::boundary::{Kind, is_inside_cluster, kind, words};
+use super::boundary::{Kind, is_inside_cluster, is_inside_reading, kind, words};
 use super::split::{CHUNK_CHARS, LOOKAHEAD_CHARS};
 use super::spoken::{Spoken, is_blank};
 
@@ -72,9 +73,11 @@ pub enum Need {
 #[derive(Debug)]
 pub(super) struct View<'a> {
     /// Its first [`LiveSettings::window_chars`]: no cut ever looks at more. Starts with a visible character.
-    pub text: &'a [Spoken],
+    pub text: Cow<'a, [Spoken]>,
     /// Length of all of it.
     pub len: usize,
+    /// So much of it may be taken; what is behind could still be read in another way.
+    pub settled: usize,
     /// Index behind its last letter or digit, if it is closed.
     pub heard_to: usize,
     /// Nothing can be added to it.
@@ -106,6 +109,9 @@ struct Place {
 pub(super) fn choose(view: &View<'_>, live: &LiveSettings) -> Option<usize> {
     let len = view.len;
     let first_heard = view.text.iter().position(|s| s.ch.is_alphanumeric())?;
+    if view.settled <= first_heard {
+        return None;
+    }
     if view.closed && len <= live.chunk_chars {
         return Some(len);
     }
@@ -115,7 +121,7 @@ pub(super) fn choose(view: &View<'_>, live: &LiveSettings) -> Option<usize> {
     let places = places(view);
     // What is left behind must have something to say: a mark alone is no chunk.
     let speaks_on = |at: usize| !view.closed || at < view.heard_to;
-    let allowed = view.promised.max(first_heard + 1)..=live.chunk_chars;
+    let allowed = view.promised.max(first_heard + 1)..=live.chunk_chars.min(view.settled);
     let fits = |p: &&Place| allowed.contains(&p.at) && speaks_on(p.at);
     let candidates: Vec<Place> = places.iter().filter(fits).copied().collect();
     let with_lookahead = sentences_with_lookahead(view, &candidates, live);
@@ -123,10 +129,13 @@ pub(super) fn choose(view: &View<'_>, live: &LiveSettings) -> Option<usize> {
         return with_lookahead;
     }
     let tail_ok = |p: &Place| leaves_no_stub(view, &places, *p, live);
+    if allowed.is_empty() {
+        return None;
+    }
     let overdue = view.stalled && view.pressing && len > live.chunk_chars;
     if view.closed || overdue || len >= live.chunk_chars + live.lookahead_chars {
         let good = best(candidates.iter().filter(|p| tail_ok(p)));
-        let forced = || anywhere(view.text, allowed.clone(), speaks_on);
+        let forced = || anywhere(&view.text, allowed.clone(), speaks_on);
         return good.or_else(|| best(candidates.iter())).or_else(|| Some(forced()));
     }
     let long_enough = |p: &Place| {
@@ -142,7 +151,7 @@ pub(super) fn choose(view: &View<'_>, live: &LiveSettings) -> Option<usize> {
 }
 
 fn places(view: &View<'_>) -> Vec<Place> {
-    let text = view.text;
+    let text = &*view.text;
     let inside = |at: usize| {
         let blank = is_blank(text[at].ch) && !is_blank(text[at - 1].ch);
         blank || matches!(text[at - 1].ch, '.' | '!' | '?')
@@ -179,7 +188,7 @@ fn sentences_with_lookahead(
 
 /// Whether the rest of the sentence that a cut leaves, as far as it is known, is worth a chunk of its own.
 fn leaves_no_stub(view: &View<'_>, places: &[Place], place: Place, live: &LiveSettings) -> bool {
-    let text = view.text;
+    let text = &*view.text;
     if place.kind == Kind::Sentence {
         return true;
     }
@@ -217,5 +226,7 @@ fn anywhere(
     let blank = |&at: &usize| text.get(at).is_some_and(|s| is_blank(s.ch)) && speaks_on(at);
     let whole = |&at: &usize| !is_inside_cluster(text, at) && speaks_on(at);
     let late = least.max(most / 2)..=most;
-    allowed.rev().find(blank).or_else(|| late.rev().find(whole)).unwrap_or(most)
+    let between = |at: &usize| blank(at) && !is_inside_reading(text, *at);
+    let blanks = allowed.clone().rev().find(between).or_else(|| allowed.rev().find(blank));
+    blanks.or_else(|| late.rev().find(whole)).unwrap_or(most)
 }

@@ -3,15 +3,13 @@
 //! Text goes in as deltas of any size, spoken characters come out. Every stage works character by character, so the
 //! result depends on the text only, not on how it was cut; unless held text was let go in between.
 
-use std::collections::VecDeque;
-
 use super::TextOptions;
 use super::clean::Cleaner;
 use super::compose::Composer;
 use super::guard::Guard;
 use super::sanitize::Sanitizer;
 use super::spoken::Spoken;
-use super::verbalise::verbalise;
+use super::verbalise::Verbaliser;
 
 /// The front end of one passage.
 #[derive(Debug, Clone)]
@@ -20,7 +18,7 @@ pub(super) struct FrontEnd {
     cleaner: Cleaner,
     composer: Composer,
     guard: Guard,
-    unread: VecDeque<Spoken>,
+    verbaliser: Verbaliser,
     sanitizer: Sanitizer,
     raw_chars: u32,
     /// Raw characters that some spoken character came from, and where the last of them ends.
@@ -36,7 +34,12 @@ impl FrontEnd {
             cleaner: Cleaner::new(options.emoji),
             composer: Composer::default(),
             guard: Guard::new(options),
-            unread: VecDeque::new(),
+            verbaliser: Verbaliser::new(
+                options
+                    .verbalize
+                    .then(|| (options.locale.unwrap_or_default(), options.conventions)),
+                options.hold_chars,
+            ),
             sanitizer: Sanitizer::default(),
             raw_chars: 0,
             heard_chars: 0,
@@ -60,9 +63,9 @@ impl FrontEnd {
         self.flow(false, false, out);
     }
 
-    /// Lets go of markup that is not finished.
+    /// Lets go of markup and numbers that are not finished.
     pub(super) fn release_markup(&mut self, out: &mut Vec<Spoken>) {
-        self.flow(true, false, out);
+        self.flow(true, true, out);
     }
 
     /// Lets go of everything held: the text ends here, or is to be spoken as far as it is known.
@@ -71,19 +74,46 @@ impl FrontEnd {
         self.flow(true, true, out);
     }
 
-    /// Raw offset of the first character of unfinished markup, if there is some.
-    pub(super) fn markup_from(&self) -> Option<u32> {
-        self.guard.holds_from()
+    /// Lets go of a last word and the mark behind it, if nothing else is held.
+    pub(super) fn release_last_word(&mut self, out: &mut Vec<Spoken>) {
+        if self.holds_last_word() {
+            self.flow(false, true, out);
+        }
+    }
+
+    /// Raw offset of the first character of unfinished markup or of an unfinished number, if there is some.
+    pub(super) fn held_from(&self) -> Option<u32> {
+        // What the guard holds stands behind what the verbaliser holds.
+        self.verbaliser.holds_from().or(self.guard.holds_from())
+    }
+
+    /// Whether no more is held than a word and the mark that may end its sentence.
+    pub(super) fn holds_last_word(&self) -> bool {
+        let before = self.composer.is_holding() || self.guard.holds_from().is_some();
+        !before && self.verbaliser.holds_last_word()
     }
 
     /// Whether any character is held.
     pub(super) fn is_holding(&self) -> bool {
-        self.composer.is_holding() || self.markup_from().is_some() || !self.unread.is_empty()
+        self.composer.is_holding() || self.held_from().is_some()
     }
 
     /// Whether a blank at which one may cut stands behind the last spoken character.
     pub(super) fn has_blank(&self) -> bool {
         self.sanitizer.has_blank()
+    }
+
+    /// Whether something is held that is not yet read.
+    pub(super) fn holds_unread(&self) -> bool {
+        self.verbaliser.holds_from().is_some()
+    }
+
+    /// Appends what is held and not yet read, as it stands.
+    pub(super) fn append_unread(&self, out: &mut Vec<Spoken>) {
+        let mut sanitizer = self.sanitizer.clone();
+        for s in self.verbaliser.unread() {
+            sanitizer.push(s, out);
+        }
     }
 
     /// How many raw characters have come.
@@ -110,8 +140,10 @@ impl FrontEnd {
         if markup {
             self.guard.release(guarded);
         }
-        self.unread.extend(guarded.drain(..));
-        verbalise(&mut self.unread, all, read);
+        for s in guarded.drain(..) {
+            self.verbaliser.push(s);
+        }
+        self.verbaliser.settle(all, read);
         let start = out.len();
         for s in read.drain(..) {
             self.sanitizer.push(s, out);

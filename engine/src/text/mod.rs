@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! deltas -> clean -> compose -> guard -> verbalise -> sanitize -> cut -> Chunk { text, spans, raw, tail }
-//!           control  NFC        markup   (numbers)    blanks      late
+//!           control  NFC        markup   numbers      blanks      late
 //! ```
 //!
 //! [`Passage`] takes text as it is written and cuts late, from all that has come; [`whole`] takes a text that is
@@ -32,6 +32,7 @@ pub use passage::{Passage, Stats};
 pub use split::{CHUNK_CHARS, ChunkLimits, LOOKAHEAD_CHARS};
 pub use spoken::Spoken;
 pub use utf8::Utf8Joiner;
+pub use verbalise::{Acronyms, Conventions, Initialisms, Locale, LocaleError};
 
 use front::FrontEnd;
 
@@ -47,7 +48,13 @@ pub struct TextOptions {
     pub tags: bool,
     /// Drop emoji.
     pub emoji: bool,
-    /// Unfinished markup is held for at most this many characters.
+    /// Put numbers, dates, money, addresses and short forms into words.
+    pub verbalize: bool,
+    /// How they are written and read. Default: as in the language of the request.
+    pub locale: Option<Locale>,
+    /// How the model wants letters and numbers to be written; set by the bundle.
+    pub conventions: Conventions,
+    /// Unfinished markup, and what is not yet known to be a number or an address, is held for at most this many characters.
     pub hold_chars: usize,
     /// A code block, comment or link target that does not close is skipped for at most this many characters.
     pub skip_chars: usize,
@@ -56,7 +63,14 @@ pub struct TextOptions {
 impl TextOptions {
     /// Nothing but the published sanitizer.
     pub fn literal() -> Self {
-        Self { clean: false, markdown: false, tags: false, emoji: false, ..Self::default() }
+        Self {
+            clean: false,
+            markdown: false,
+            tags: false,
+            emoji: false,
+            verbalize: false,
+            ..Self::default()
+        }
     }
 }
 
@@ -67,6 +81,9 @@ impl Default for TextOptions {
             markdown: true,
             tags: true,
             emoji: true,
+            verbalize: true,
+            locale: None,
+            conventions: Conventions::DEFAULT,
             hold_chars: 200,
             skip_chars: 2_000,
         }

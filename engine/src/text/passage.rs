@@ -7,6 +7,7 @@
 //!
 //! Time is an argument everywhere and never runs backwards.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ struct Clock {
     last_push: Option<Duration>,
     /// When the first visible character of the pending text came.
     opened: Option<Duration>,
-    /// First raw character of unfinished markup, and since when it is held.
+    /// First raw character of unfinished markup or of an unfinished number, and since when it is held.
     markup: Option<(u32, Duration)>,
     /// Nothing has come for the whole hold time.
     stalled: bool,
@@ -167,19 +168,24 @@ impl Passage {
     /// What it shows is kept: the next chunk starts with it.
     pub fn tail(&mut self) -> Tail {
         self.drop_silence();
-        let view = self.view(Need::Relaxed);
-        let shown = if view.closed || view.len > self.live.lookahead_chars {
-            lookahead(view.text, self.live.lookahead_chars)
-        } else if view.complete {
-            view.len
+        let live = self.live;
+        let closed = self.ended || !self.marks.is_empty();
+        let pending = &self.text[self.start..self.stop()];
+        let window = &pending[..pending.len().min(live.window_chars())];
+        let complete = closed || self.clock.stalled || self.front.has_blank();
+        let shown = if closed || pending.len() > live.lookahead_chars {
+            lookahead(window, live.lookahead_chars)
+        } else if complete {
+            pending.len()
         } else {
-            let words = view.text.iter().rposition(|s| is_blank(s.ch)).unwrap_or(0);
-            strip(view.text, 0..words).end
+            let words = window.iter().rposition(|s| is_blank(s.ch)).unwrap_or(0);
+            strip(window, 0..words).end
         };
-        if is_speakable(&view.text[..shown]) {
-            let last =
-                self.ended && self.heard_to <= self.stop() && view.len <= self.live.chunk_chars;
-            let tail = Tail::Lookahead(lookahead_text(&view.text[..shown], last));
+        if is_speakable(&window[..shown]) {
+            let last = self.ended
+                && self.heard_to <= self.stop()
+                && pending.len() <= self.live.chunk_chars;
+            let tail = Tail::Lookahead(lookahead_text(&window[..shown], last));
             self.promised = shown;
             return tail;
         }
@@ -197,7 +203,10 @@ impl Passage {
         let mut deadlines = [
             after(markup.map(|(_, since)| since), self.live.hold),
             after(last_push.filter(|_| !stalled), self.live.hold),
-            after(last_push.filter(|_| wanted), self.live.mark_wait),
+            after(
+                last_push.filter(|_| wanted || self.front.holds_last_word()),
+                self.live.mark_wait,
+            ),
             after(opened.filter(|_| wanted && self.opening), self.live.first_wait),
         ];
         deadlines.sort_unstable();
@@ -239,7 +248,7 @@ impl Passage {
             clock.opened = Some(clock.now);
         }
         let since = clock.markup;
-        clock.markup = self.front.markup_from().map(|from| match since {
+        clock.markup = self.front.held_from().map(|from| match since {
             Some((held_from, since)) if held_from == from => (from, since),
             _ => (from, clock.now),
         });
@@ -255,6 +264,12 @@ impl Passage {
         }
         if markup {
             self.run_front(FrontEnd::release_markup);
+            self.clock.markup = None;
+        }
+        let mark_stands =
+            self.clock.last_push.is_some_and(|t| self.clock.now >= t + self.live.mark_wait);
+        if mark_stands && self.front.holds_last_word() {
+            self.run_front(FrontEnd::release_last_word);
             self.clock.markup = None;
         }
         if all {
@@ -300,15 +315,26 @@ impl Passage {
     fn view(&self, need: Need) -> View<'_> {
         let closed = self.ended || !self.marks.is_empty();
         let pending = &self.text[self.start..self.stop()];
+        let settled = pending.len();
+        let window = self.live.window_chars();
+        let mut text = Cow::Borrowed(&pending[..settled.min(window)]);
+        // What is held is looked at as it stands, so that nothing is cut just before a sentence ends.
+        if !closed && self.front.holds_unread() && settled < window {
+            let mut known = text.into_owned();
+            self.front.append_unread(&mut known);
+            text = Cow::Owned(known);
+        }
+        let len = settled.max(text.len());
         let Clock { now, last_push, opened, stalled, .. } = self.clock;
         let over = |since: Option<Duration>, wait| since.is_some_and(|t| now >= t + wait);
-        let may_end = may_end_sentence(pending);
+        let end = if len == text.len() { &*text } else { pending };
+        let may_end = may_end_sentence(end);
         let mark_stands =
-            may_end && !may_end_in_number(pending) && over(last_push, self.live.mark_wait);
+            may_end && !may_end_in_number(end) && over(last_push, self.live.mark_wait);
         let heard = |s: &Spoken| s.ch.is_alphanumeric();
         View {
-            text: &pending[..pending.len().min(self.live.window_chars())],
-            len: pending.len(),
+            len,
+            settled,
             heard_to: closed
                 .then(|| pending.iter().rposition(heard))
                 .flatten()
@@ -322,6 +348,7 @@ impl Passage {
             first: self.first,
             opening: self.opening,
             promised: self.promised,
+            text,
         }
     }
 

@@ -1,9 +1,11 @@
 //! The commands: what each does between its arguments and its exit code. What they share stands here.
 
+pub mod bench;
 pub mod check;
 mod progress;
 pub mod say;
 pub mod serve;
+mod speaker;
 mod speed;
 pub mod voices;
 
@@ -55,6 +57,9 @@ pub enum CommandError {
     /// An encoder that refuses.
     #[error("cannot encode: {0}")]
     Encode(String),
+    /// A server that cannot be measured.
+    #[error("{0}")]
+    Bench(String),
     /// Some lines of a batch could not be spoken; each was told.
     #[error("{failed} of {lines} lines failed")]
     Batch {
@@ -74,7 +79,7 @@ impl CommandError {
         match self {
             Self::Usage(_) | Self::Config(_) | Self::NoBundle { .. } | Self::Start(_) => 2,
             Self::Request(engine::Error::Option { .. }) => 2,
-            Self::Request(_) | Self::Failed(_) | Self::Encode(_) => 1,
+            Self::Request(_) | Self::Failed(_) | Self::Encode(_) | Self::Bench(_) => 1,
             Self::Io { .. } | Self::Batch { .. } => 1,
             Self::ReaderGone => 0,
         }

@@ -3,18 +3,15 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use engine::Handle;
-use engine::bundle::Bundle;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::progress::Progress;
-use super::{CommandError, licence_line, open_bundle, tell};
+use super::speaker::{self, Speaker};
+use super::{CommandError, tell};
 use crate::config::{Config, ConfigError, Gateway};
-use crate::protocol::Catalogue;
+use crate::control;
 use crate::server;
 
 /// How the process ends when somebody does not want to wait for the sessions.
@@ -41,6 +38,8 @@ pub struct Args {
     /// Private key of the certificate as a PEM file [toml: tls.key]
     #[arg(long, env = "DOVECOTE_TLS_KEY", hide_env_values = true, value_name = "FILE")]
     tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    speaker: speaker::Args,
 }
 
 impl Args {
@@ -75,10 +74,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         );
         return Err(CommandError::Usage(message));
     }
-    let bundle = open_bundle(config)?;
-    tell(&licence_line(&bundle));
-    let engine = Arc::new(start(&bundle, config)?);
-    let catalogue = Catalogue::of(&bundle);
+    let Speaker { engine, catalogue, control } = Speaker::start(&args.speaker, config)?;
     let runtime = Runtime::new().map_err(|e| cannot("start", listen, &e))?;
     runtime.block_on(async {
         let listener = TcpListener::bind(listen).await.map_err(|e| cannot("listen", listen, &e))?;
@@ -86,16 +82,15 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         let signals = Signals::new().map_err(|e| cannot("start", listen, &e))?;
         tell(&format!("listening on http://{address}"));
         tell(&format!("hear it speak: http://{address}/demo/"));
+        if let Some((control, at)) = control {
+            let listener = TcpListener::bind(at).await.map_err(|e| cannot("listen", at, &e))?;
+            let address = listener.local_addr().map_err(|e| cannot("listen", at, &e))?;
+            tell(&format!("control address http://{address}"));
+            tokio::spawn(control::serve(listener, engine.clone(), control));
+        }
         let served = server::run(settings, listener, engine, catalogue, signals.stop());
         served.await.map_err(|e| cannot("serve", listen, &e))
     })
-}
-
-fn start(bundle: &Bundle, config: &Config) -> Result<Handle, CommandError> {
-    let bar = Progress::loading(io::IsTerminal::is_terminal(&io::stderr()));
-    let engine = Handle::start(bundle, &config.engine, &mut |p| bar.loaded(p.loaded, p.total))?;
-    bar.finish();
-    Ok(engine)
 }
 
 fn cannot(what: &str, listen: SocketAddr, error: &io::Error) -> CommandError {

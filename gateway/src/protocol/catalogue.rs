@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::event::ErrorEvent;
 use crate::error::Code;
-use engine::bundle::Bundle;
+use engine::bundle::{Bundle, Manifest};
 use engine::text::ids::Language;
 
 /// A model.
@@ -49,7 +49,11 @@ pub struct Catalogue {
 impl Catalogue {
     /// What a bundle has.
     pub fn of(bundle: &Bundle) -> Self {
-        let manifest = &bundle.manifest;
+        Self::of_manifest(&bundle.manifest)
+    }
+
+    /// What a manifest names.
+    pub fn of_manifest(manifest: &Manifest) -> Self {
         let languages: Vec<String> = manifest.languages.iter().map(|l| l.name().into()).collect();
         let styles: Vec<String> = manifest.styles.iter().map(ToString::to_string).collect();
         let voice = |name: &str| Voice {
@@ -59,7 +63,7 @@ impl Catalogue {
             languages: languages.clone(),
             styles: styles.clone(),
         };
-        let voices = bundle.voices.iter().map(|v| voice(&v.name)).collect();
+        let voices = manifest.voices.iter().map(|v| voice(&v.name)).collect();
         let model = Model {
             id: manifest.name.clone(),
             languages: languages.clone(),

@@ -14,7 +14,7 @@
 mod alignment;
 mod catalogue;
 mod context;
-mod event;
+pub(crate) mod event;
 mod format;
 mod pacer;
 mod session;

@@ -19,6 +19,11 @@ use crate::protocol::{Frame, Input, SUBPROTOCOL, Session};
 use crate::server::Server;
 use crate::transport::http::{busy, problem};
 
+/// Bytes of the client that one read may bring: some dozens of words.
+const READ_BYTES: usize = 4 << 10;
+/// Bytes of frames that one write may carry: half a second of Opus.
+const WRITE_BYTES: usize = 4 << 10;
+
 /// Answers an upgrade, or says why not.
 pub(crate) async fn stream(
     State(server): State<Arc<Server>>,
@@ -35,8 +40,10 @@ pub(crate) async fn stream(
         .protocols([SUBPROTOCOL])
         .max_message_size(limit)
         .max_frame_size(limit)
-        // What was handed over cannot be taken back at a barge-in, so nothing is gathered.
-        .write_buffer_size(0);
+        // The library clears as much before each read, and keeps it for the life of the connection.
+        .read_buffer_size(READ_BYTES)
+        // Frames that are handed over together go out in one call; the driver flushes at the end of each turn.
+        .write_buffer_size(WRITE_BYTES);
     // A client of another version must not be answered in this one.
     if offered && upgrade.selected_protocol().is_none() {
         let message = format!("the subprotocol here is {SUBPROTOCOL}");

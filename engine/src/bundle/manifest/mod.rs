@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::sampler::Sampling;
 use crate::text::ids::{Language, Style};
-use crate::text::{CHUNK_CHARS, LOOKAHEAD_CHARS};
+use crate::text::{CHUNK_CHARS, Conventions, LOOKAHEAD_CHARS};
 
 /// Stages of this family, and rows of codes.
 pub const STAGES: usize = 4;
@@ -47,7 +47,7 @@ pub struct Manifest {
     /// Whether the first stage was trained without its condition, so that guidance means something. Default: no.
     pub null_trained: bool,
     /// How text has to be written to be read right.
-    pub spoken: Spoken,
+    pub spoken: Conventions,
     /// Codes of silence.
     pub silence: Silence,
     /// First code of a passage. Default: the model chooses.
@@ -139,39 +139,6 @@ pub struct Trailing {
     pub frames: usize,
 }
 
-/// How a model wants text to be written that is not read letter by letter as it stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spoken {
-    /// Letters spoken one by one. Default: `caps`.
-    pub initialisms: Initialisms,
-    /// Letters spoken as a word. Default: `capitalised`.
-    pub acronyms: Acronyms,
-    /// Whether numbers have an "and" before the tens. Default: no.
-    pub number_and: bool,
-}
-
-/// F.B.I. for a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Initialisms {
-    /// FBI
-    Caps,
-    /// F B I
-    Spaced,
-    /// eff bee eye
-    Names,
-}
-
-/// NASA for a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Acronyms {
-    /// Nasa
-    Capitalised,
-    /// NASA
-    Caps,
-}
-
 /// A named voice, before its prompt is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VoiceEntry {
@@ -227,7 +194,7 @@ impl Manifest {
                 tries: TRIES,
             },
             null_trained: false,
-            spoken: Spoken::DEFAULT,
+            spoken: Conventions::DEFAULT,
             silence: Silence {
                 collapse_codes: vec![
                     3716, 12725, 3974, 4299, 10309, 5995, 6144, 15170, 13601, 398,
@@ -257,11 +224,6 @@ impl Manifest {
             verbalizer: None,
         }
     }
-}
-
-impl Spoken {
-    const DEFAULT: Self =
-        Self { initialisms: Initialisms::Caps, acronyms: Acronyms::Capitalised, number_and: false };
 }
 
 impl VoiceEntry {

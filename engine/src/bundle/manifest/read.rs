@@ -8,12 +8,12 @@ use codecs::weights::LoadError;
 
 use super::{
     ACOUSTIC_TOP_P, CodecEntry, MAX_CODES, MIN_CODES, Manifest, PACE, PROMPT_FRAMES, STAGES,
-    SamplingDefaults, Silence, Spoken, TRIES, Trailing, Verbalizer, VoiceEntry,
+    SamplingDefaults, Silence, TRIES, Trailing, Verbalizer, VoiceEntry,
 };
 use crate::bundle::object::Object;
 use crate::sampler::Sampling;
 use crate::text::ids::{IdError, Language};
-use crate::text::{CHUNK_CHARS, LOOKAHEAD_CHARS};
+use crate::text::{CHUNK_CHARS, Conventions, LOOKAHEAD_CHARS};
 
 /// The one version of the format.
 const FORMAT: u32 = 1;
@@ -142,11 +142,11 @@ fn sampling(mut o: Object<'_>) -> Result<SamplingDefaults, LoadError> {
     Ok(defaults)
 }
 
-fn spoken(mut o: Object<'_>) -> Result<Spoken, LoadError> {
-    let spoken = Spoken {
-        initialisms: o.take("initialisms")?.unwrap_or(Spoken::DEFAULT.initialisms),
-        acronyms: o.take("acronyms")?.unwrap_or(Spoken::DEFAULT.acronyms),
-        number_and: o.take("number_and")?.unwrap_or(Spoken::DEFAULT.number_and),
+fn spoken(mut o: Object<'_>) -> Result<Conventions, LoadError> {
+    let spoken = Conventions {
+        initialisms: o.take("initialisms")?.unwrap_or(Conventions::DEFAULT.initialisms),
+        acronyms: o.take("acronyms")?.unwrap_or(Conventions::DEFAULT.acronyms),
+        number_and: o.take("number_and")?.unwrap_or(Conventions::DEFAULT.number_and),
     };
     o.finish()?;
     Ok(spoken)
@@ -291,8 +291,8 @@ fn inside(o: &Object<'_>, field: &str, path: String) -> Result<String, LoadError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bundle::{Acronyms, Initialisms};
     use crate::text::ids::Style;
+    use crate::text::{Acronyms, Initialisms};
     use serde_json::{Value, json};
 
     const NANO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../voices/nano/dovecote.json");

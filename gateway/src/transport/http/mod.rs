@@ -3,14 +3,16 @@
 pub(crate) mod demo;
 pub(crate) mod speech;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
+use crate::metrics;
 use crate::server::Server;
 use crate::sessions::Refused;
 
@@ -27,6 +29,19 @@ pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Response {
     let ready = server.is_ready();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(json!({"ready": ready}))).into_response()
+}
+
+/// All metrics, for a scraper on this machine.
+pub(crate) async fn metrics(
+    State(server): State<Arc<Server>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+) -> Response {
+    if !peer.ip().is_loopback() {
+        let message = "metrics are for this machine only";
+        return problem(StatusCode::FORBIDDEN, "forbidden", None, message);
+    }
+    let text = server.metrics.text(server.is_ready());
+    ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
 /// The voices, for native and ElevenLabs clients alike.

@@ -1,0 +1,188 @@
+//! Addresses and file names: https://example.com/help, test.user@example.com, report.pdf, /usr/bin.
+
+use super::{Reading, word};
+use crate::text::verbalise::scan::{Scan, is_gap};
+use crate::text::verbalise::speech::Speech;
+
+/// Last parts of a host's name, beside those of two letters.
+const DOMAINS: &[&str] = &[
+    "com", "org", "net", "edu", "gov", "mil", "int", "info", "biz", "app", "dev", "ai", "io",
+    "xyz", "shop", "blog", "news", "tech", "cloud", "online", "store", "example", "test", "local",
+];
+
+/// Last parts of a file's name.
+const FILES: &[&str] = &[
+    "pdf", "txt", "md", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "csv", "json", "xml", "yaml",
+    "yml", "toml", "html", "htm", "css", "js", "ts", "py", "rs", "go", "java", "c", "cpp", "h",
+    "sh", "exe", "zip", "tar", "gz", "png", "jpg", "jpeg", "gif", "svg", "webp", "mp3", "mp4",
+    "wav", "ogg", "opus", "mov", "avi", "log", "ini", "cfg", "conf", "sql", "db", "env", "lock",
+    "iso",
+];
+
+/// Two letters that end a host's name and nothing else in a text without its blank.
+const COUNTRIES: &[&str] = &[
+    "us", "uk", "de", "fr", "es", "it", "nl", "pt", "br", "eu", "ch", "at", "be", "ca", "au", "jp",
+    "cn", "in", "mx", "ar", "ru", "pl", "se", "no", "dk", "fi", "ie", "nz", "za", "co", "me", "tv",
+    "ly", "gg", "fm", "to",
+];
+
+/// A run without blanks that is an address or the name of a file.
+pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    if speech.words().dot.is_empty() || !is_promising(scan) {
+        return None;
+    }
+    let mut end = scan;
+    let run = end.eat_while(usize::MAX, |c| {
+        !is_gap(c) && !c.is_whitespace() && !"<>\"“”«»{}|\\^`".contains(c)
+    });
+    let text = trimmed(run);
+    let kind = kind(text)?;
+    let end = scan.skip(text.len());
+    let text: String = text.iter().collect();
+    Some((end, say(&text, kind, speech)))
+}
+
+/// Whether the token goes on behind its first word with a sign that addresses have.
+fn is_promising(scan: Scan<'_>) -> bool {
+    let mut word = scan;
+    word.eat_while(usize::MAX, |c| c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '%'));
+    match word.peek() {
+        Some('@') => true,
+        Some(':') => word.at(1) == Some('/'),
+        Some('.') => word.at(1).is_some_and(|c| c.is_alphanumeric()),
+        Some('/') => word.at(1).is_some_and(|c| c.is_alphanumeric() || c == '.'),
+        _ => false,
+    }
+}
+
+/// Marks at the end belong to the sentence.
+fn trimmed(run: &[char]) -> &[char] {
+    let mut end = run.len();
+    while end > 0 {
+        let c = run[end - 1];
+        let open = |open| run[..end].contains(&open);
+        let keep = match c {
+            ')' => open('('),
+            ']' => open('['),
+            _ => !".,;:!?'’*_…–—".contains(c),
+        };
+        if keep {
+            break;
+        }
+        end -= 1;
+    }
+    &run[..end]
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Url,
+    Mail,
+    File,
+}
+
+fn kind(text: &[char]) -> Option<Kind> {
+    let text: String = text.iter().collect::<String>().to_lowercase();
+    if text.contains("://") || text.starts_with("www.") || text.starts_with("mailto:") {
+        return Some(Kind::Url);
+    }
+    if let Some((name, host)) = text.split_once('@') {
+        let valid =
+            !name.is_empty() && host.contains('.') && !host.contains('@') && !host.ends_with('.');
+        return valid.then_some(Kind::Mail);
+    }
+    let (host, path) = text.split_once('/').unwrap_or((&text, ""));
+    let host = host.split_once(':').map_or(host, |(host, _)| host);
+    let labels: Vec<&str> = host.split('.').collect();
+    let last = labels.last().copied().unwrap_or_default();
+    let plain = |label: &&str| {
+        !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_')
+    };
+    let words = labels.len() >= 2
+        && labels.iter().all(plain)
+        && labels.iter().any(|l| l.chars().any(char::is_alphabetic));
+    let domain =
+        DOMAINS.contains(&last) || (COUNTRIES.contains(&last) && labels[0].chars().count() > 1);
+    if words && domain {
+        return Some(Kind::Url);
+    }
+    let file = FILES.contains(&last) && path.is_empty() && labels[0].chars().count() > 1;
+    (words && file).then_some(Kind::File)
+}
+
+fn say(text: &str, kind: Kind, speech: &Speech) -> String {
+    let text = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.to_lowercase().starts_with("http") => rest,
+        _ => text,
+    };
+    let text = if kind == Kind::Url { text.trim_end_matches('/') } else { text };
+    let mut said: Vec<String> = Vec::new();
+    let mut run = String::new();
+    let chars: Vec<char> = text.chars().collect();
+    for (i, &c) in chars.iter().enumerate() {
+        let turns = run.chars().last().is_some_and(|last| {
+            last.is_ascii_digit() != c.is_ascii_digit() || (last.is_lowercase() && c.is_uppercase())
+        });
+        if c.is_alphanumeric() {
+            if turns {
+                said.push(part(&std::mem::take(&mut run), speech));
+            }
+            run.push(c);
+            continue;
+        }
+        if !run.is_empty() {
+            said.push(part(&std::mem::take(&mut run), speech));
+        }
+        let last = i + 1 == chars.len();
+        said.extend(sign(c, last, speech).map(str::to_owned));
+    }
+    if !run.is_empty() {
+        said.push(part(&run, speech));
+    }
+    said.join(" ")
+}
+
+fn sign(c: char, last: bool, speech: &Speech) -> Option<&'static str> {
+    let words = speech.words();
+    let word = match c {
+        '.' => words.dot,
+        '@' => words.at,
+        '/' if last => "",
+        '/' => words.slash,
+        '-' => words.dash,
+        '_' => words.underscore,
+        ':' => words.colon,
+        '#' => words.hash,
+        '=' => words.equals,
+        '?' => words.question_mark,
+        '&' => words.and,
+        '~' => words.tilde,
+        '%' => words.percent,
+        '+' => words.plus,
+        _ => "",
+    };
+    Some(word).filter(|w| !w.is_empty())
+}
+
+/// A part between two signs: words stay, letters without a vowel and known ones are spelled, digits are told.
+fn part(text: &str, speech: &Speech) -> String {
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        return match text.parse() {
+            Ok(n) if text.len() <= 2 && !text.starts_with('0') => speech.count(n),
+            _ if text.len() <= 4 => speech.pairs(text),
+            _ => speech.digits(text),
+        };
+    }
+    let upper = text.to_uppercase();
+    let vowel = upper.contains(['A', 'E', 'I', 'O', 'U', 'Y']);
+    let known = speech.language().initialisms.contains(&upper.as_str());
+    let count = text.chars().count();
+    if word::is_acronym(&upper, speech) || ["com", "org", "net", "mil"].contains(&text) {
+        return text.to_owned();
+    }
+    let country = count == 2
+        && COUNTRIES.contains(&text)
+        && !matches!(text, "me" | "to" | "at" | "in" | "it" | "no" | "be");
+    let spelled = count == 1 || known || country || (!vowel && count <= 4);
+    if spelled { speech.spell(text) } else { text.to_owned() }
+}

@@ -1,0 +1,130 @@
+//! Names with letters and digits in one: models, serial numbers, identifiers of programs.
+
+use super::{Reading, word};
+use crate::text::verbalise::scan::Scan;
+use crate::text::verbalise::speech::Speech;
+
+/// Digits of a name that are still said as a number.
+const NUMBER_DIGITS: usize = 4;
+/// A name with more changes between letters and digits is told sign by sign.
+const CHANGES_MAX: usize = 3;
+
+/// H100, A4, COVID-19, GPT-4o, B2B, v2.1, 747-400.
+pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mut end = scan;
+    let parts = parts(&mut end);
+    let digits = parts.iter().any(|p| p[0].is_ascii_digit());
+    let letters = parts.iter().any(|p| p[0].is_alphabetic());
+    if !digits || !letters || end.peek() == Some('_') {
+        return None;
+    }
+    if parts.len() == 2 && matches!(parts[0], ['v' | 'V']) {
+        return version(scan, speech);
+    }
+    let serial = parts.len() > CHANGES_MAX + 1;
+    let said: Vec<String> = parts.iter().map(|part| say(part, serial, speech)).collect();
+    Some((end, said.join(" ")))
+}
+
+/// The runs of letters and of digits, hyphens between them left out.
+fn parts<'a>(scan: &mut Scan<'a>) -> Vec<&'a [char]> {
+    let mut parts = Vec::new();
+    loop {
+        let mut ahead = *scan;
+        if !parts.is_empty() {
+            ahead.eat_if(|c| c == '-' || c == '‑');
+        }
+        let hyphen = ahead.taken() > scan.taken();
+        let digits = ahead.digits();
+        let part = if digits.is_empty() { ahead.letters() } else { digits };
+        // A hyphen parts two words unless digits stand at it: "COVID-19", not "post-war".
+        let joined = !hyphen
+            || part.first().is_some_and(char::is_ascii_digit)
+            || parts.last().is_some_and(|p: &&[char]| p[0].is_ascii_digit() && part.len() <= 2);
+        if part.is_empty() || !joined {
+            return parts;
+        }
+        parts.push(part);
+        *scan = ahead;
+    }
+}
+
+fn say(part: &[char], serial: bool, speech: &Speech) -> String {
+    let text: String = part.iter().collect();
+    if part[0].is_ascii_digit() {
+        let long = part.len() > NUMBER_DIGITS || (serial && part.len() > 2);
+        return if long { speech.digits(&text) } else { speech.pairs(&text) };
+    }
+    let one = part.len() == 1;
+    let capitals = part.iter().all(|c| c.is_uppercase());
+    if one || (capitals && !word::is_acronym(&text, speech) && (part.len() <= 4 || serial)) {
+        return speech.spell(&text);
+    }
+    if capitals { speech.acronym(&text) } else { text }
+}
+
+/// v2.1.3
+fn version<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    scan = scan.skip(1);
+    let mut said = vec![speech.words().version.to_owned()];
+    loop {
+        let digits: String = scan.digits().iter().collect();
+        let n = digits.parse().ok()?;
+        said.push(speech.count(n));
+        let mut ahead = scan;
+        if !(ahead.eat('.') && ahead.peek().is_some_and(|c| c.is_ascii_digit())) {
+            break;
+        }
+        said.push(speech.words().dot.to_owned());
+        scan = ahead;
+    }
+    scan.at_word_end().then(|| (scan, said.join(" ")))
+}
+
+/// my_file_name, getUserName(): the words of a name in a program.
+pub(super) fn identifier<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
+    let run = scan.eat_while(usize::MAX, |c| c.is_alphanumeric() || c == '_');
+    let called = scan.peek() == Some('(') && scan.at(1) == Some(')');
+    let snake = run[1..].windows(2).any(|w| w[0] == '_' && w[1] != '_');
+    let humps = run.windows(2).filter(|w| w[0].is_lowercase() && w[1].is_uppercase()).count();
+    let camel = run[0].is_lowercase() && humps > 0 && (humps > 1 || called);
+    if !(snake || camel || called) {
+        return None;
+    }
+    let mut said = Vec::new();
+    let mut word = String::new();
+    for (i, &c) in run.iter().enumerate() {
+        let hump = c.is_uppercase() && i > 0 && run[i - 1].is_lowercase();
+        if (c == '_' || hump) && !word.is_empty() {
+            said.push(std::mem::take(&mut word));
+        }
+        if c != '_' {
+            word.push(c);
+        }
+    }
+    said.push(word);
+    let said: Vec<String> =
+        said.iter().filter(|w| !w.is_empty()).map(|w| part_of(w, speech)).collect();
+    let end = if called { scan.skip(2) } else { scan };
+    (end.taken() > start.taken() && !said.is_empty()).then(|| (end, said.join(" ")))
+}
+
+fn part_of(word: &str, speech: &Speech) -> String {
+    let digits = word.bytes().position(|b| b.is_ascii_digit());
+    let Some(at) = digits else { return word.to_owned() };
+    let (letters, rest) = word.split_at(at);
+    let said = match rest.bytes().all(|b| b.is_ascii_digit()) {
+        true if rest.len() <= NUMBER_DIGITS => speech.pairs(rest),
+        true => speech.digits(rest),
+        false => rest.chars().map(|c| said_alone(c, speech)).collect::<Vec<String>>().join(" "),
+    };
+    if letters.is_empty() { said } else { format!("{letters} {said}") }
+}
+
+fn said_alone(c: char, speech: &Speech) -> String {
+    match c.to_digit(10) {
+        Some(digit) => speech.count(digit.into()),
+        None => speech.spell(&c.to_string()),
+    }
+}

@@ -1,0 +1,273 @@
+//! Days: in digits, by ISO 8601, and with the name of the month.
+
+use super::Reading;
+use super::time;
+use crate::text::verbalise::language::Date;
+use crate::text::verbalise::scan::{Scan, lower};
+use crate::text::verbalise::speech::Speech;
+
+/// 11/29/2026, 29.11.2026, 2026-11-29T15:45Z; 11/29 behind a word that wants a day.
+pub(super) fn numeric<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    iso(scan, speech).or_else(|| three_numbers(scan, speech)).or_else(|| two_numbers(scan, speech))
+}
+
+fn iso<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let year = fixed(&mut scan, 4)?;
+    let sign = scan.eat_if(|c| matches!(c, '-' | '/' | '.'))?;
+    let month = short(&mut scan)?;
+    let date = if scan.eat(sign) {
+        let day = short(&mut scan)?;
+        Date { day: Some(day), month, year: Some(year), month_first: true, weekday: None }
+    } else {
+        // 2026-11 is a month, 2011-12 are two years.
+        let two_years = month == (year + 1) % 100;
+        if sign != '-' || two_years || !(1900..2100).contains(&year) {
+            return None;
+        }
+        Date { month, year: Some(year), month_first: true, ..Date::default() }
+    };
+    let day_ok = date.day.is_none_or(|day| (1..=31).contains(&day));
+    if !(1..=12).contains(&month) || !day_ok {
+        return None;
+    }
+    let mut clock = scan;
+    if date.day.is_some() && clock.eat_if(|c| c == 'T').is_some() {
+        let (end, said) = time::with_zone(clock, speech)?;
+        return Some((end, format!("{} {said}", say(speech, &date))));
+    }
+    scan.at_number_end().then(|| (scan, say(speech, &date)))
+}
+
+fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let first = short(&mut scan)?;
+    let sign = scan.eat_if(|c| matches!(c, '/' | '-' | '.'))?;
+    let second = short(&mut scan)?;
+    if !scan.eat(sign) {
+        return None;
+    }
+    let digits = scan.digits();
+    let year = number(digits)?;
+    let year = match digits.len() {
+        4 => year,
+        // As POSIX has it.
+        2 if sign == '/' || (sign == '.' && !speech.tongue.locale.month_first()) => {
+            year + if year < 69 { 2000 } else { 1900 }
+        }
+        _ => return None,
+    };
+    if !scan.at_number_end() {
+        return None;
+    }
+    let (day, month, month_first) = day_and_month(first, second, sign, speech)?;
+    let date = Date { day: Some(day), month, year: Some(year), month_first, weekday: None };
+    Some((scan, say(speech, &date)))
+}
+
+/// 11/29 is a day only where a word before it says so; else it is a fraction.
+fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let before = scan.word_before();
+    let first = short(&mut scan)?;
+    let sign = scan.eat_if(|c| c == '/' || c == '.')?;
+    let second = short(&mut scan)?;
+    let dotted = sign == '.';
+    if (dotted && (speech.tongue.locale.month_first() || !scan.eat('.'))) || !scan.at_number_end() {
+        return None;
+    }
+    let wanted = speech.language().day_openers.contains(&before.as_str());
+    if !wanted && !dotted {
+        return None;
+    }
+    let (day, month, month_first) = day_and_month(first, second, sign, speech)?;
+    let date = Date { day: Some(day), month, month_first, ..Date::default() };
+    Some((scan, say(speech, &date)))
+}
+
+fn day_and_month(first: u32, second: u32, sign: char, speech: &Speech) -> Option<(u32, u32, bool)> {
+    let month_first = speech.tongue.locale.month_first();
+    let (day, month) = if month_first && sign != '.' { (second, first) } else { (first, second) };
+    let (day, month) = if month > 12 { (month, day) } else { (day, month) };
+    let valid = (1..=31).contains(&day) && (1..=12).contains(&month);
+    valid.then_some((day, month, month_first))
+}
+
+/// November 29, 2026; Nov. 29th; Sunday, 29 November; November 2026.
+pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mut end = scan;
+    let first = end.letters();
+    if !first[0].is_uppercase() && !speech.language().small_months {
+        return None;
+    }
+    let word: String = first.iter().map(|&c| lower(c)).collect();
+    if let Some((weekday, short)) = speech.names().find_day(&word) {
+        return behind_weekday(end, speech, weekday, short);
+    }
+    let (month, short) = month(&word, speech)?;
+    let dotted = end.eat('.');
+    let behind = Date { month, month_first: true, ..Date::default() };
+    if let Some((day_end, date)) = day_and_year(end, speech, behind) {
+        return Some((day_end, say_year_apart(speech, &date, end, day_end)));
+    }
+    // A short form alone.
+    let is_word = short && matches!(word.as_str(), "mar" | "may" | "jun" | "jan" | "sep" | "dec");
+    if !short || !(dotted || (!is_word && end.at_word_end())) {
+        return None;
+    }
+    let name = speech.names().month(month).to_owned();
+    let ends = dotted && super::word::ends_sentence(end);
+    let mut without = scan;
+    without.letters();
+    Some((if ends { without } else { end }, name))
+}
+
+/// The day, the year or both behind the name of a month.
+fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan<'a>, Date)> {
+    let mut end = scan;
+    end.blank();
+    let year_end = end;
+    let digits = end.digits();
+    let n = number(digits)?;
+    if digits.len() == 4 && (1000..2200).contains(&n) && end.at_number_end() {
+        return Some((end, Date { year: Some(n), ..date }));
+    }
+    let _ = year_end;
+    if digits.len() > 2 || !(1..=31).contains(&n) {
+        return None;
+    }
+    eat_ordinal_ending(&mut end, speech);
+    if !end.at_number_end() || end.peek() == Some('%') {
+        return None;
+    }
+    let date = Date { day: Some(n), ..date };
+    let mut year = end;
+    year.eat(',');
+    let parted = year.blank();
+    let digits = year.digits();
+    match number(digits) {
+        Some(y)
+            if digits.len() == 4 && (1000..2200).contains(&y) && parted && year.at_number_end() =>
+        {
+            Some((year, Date { year: Some(y), ..date }))
+        }
+        _ => Some((end, date)),
+    }
+}
+
+fn behind_weekday<'a>(
+    mut scan: Scan<'a>,
+    speech: &Speech,
+    weekday: u32,
+    short: bool,
+) -> Option<Reading<'a>> {
+    let dotted = short && scan.eat('.');
+    let comma = scan.eat(',');
+    if !scan.blank() {
+        return None;
+    }
+    let mut ahead = scan;
+    let first = ahead.letters();
+    let (end, said) = if first.is_empty() {
+        day_first(scan, speech)?
+    } else {
+        let word: String = first.iter().map(|&c| lower(c)).collect();
+        month(&word, speech)?;
+        month_first(scan, speech)?
+    };
+    let _ = dotted;
+    let mark = if comma || short { "," } else { "" };
+    Some((end, format!("{}{mark} {said}", speech.names().day(weekday))))
+}
+
+/// 29 November 2026, 29th of November.
+pub(super) fn day_first<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let before = scan.word_before();
+    let day = short(&mut scan).filter(|day| (1..=31).contains(day))?;
+    let ordinal = eat_ordinal_ending(&mut scan, speech) || scan.eat('.');
+    scan.blank();
+    let of = speech.language().of;
+    let mut ahead = scan;
+    if !of.is_empty() && ahead.eat_str(of, true) && ahead.blank() {
+        scan = ahead;
+    } else if !ordinal
+        && !scan.before().is_some_and(char::is_whitespace)
+        && scan.before() != Some('-')
+    {
+        return None;
+    }
+    let word: String = scan.letters().iter().map(|&c| lower(c)).collect();
+    let (month, short) = month(&word, speech)?;
+    if !scan.at_word_end() {
+        return None;
+    }
+    if short && scan.peek() == Some('.') && !super::word::ends_sentence(scan.skip(1)) {
+        scan = scan.skip(1);
+    }
+    let date = Date { day: Some(day), month, ..Date::default() };
+    let mut year = scan;
+    year.eat(',');
+    year.blank();
+    let digits = year.digits();
+    let (end, date) = match number(digits) {
+        Some(y) if digits.len() == 4 && (1000..2200).contains(&y) && year.at_number_end() => {
+            (year, Date { year: Some(y), ..date })
+        }
+        _ => (scan, date),
+    };
+    let said = say(speech, &date);
+    // "the 29th of November" has its article.
+    let article = format!("{before} ");
+    let said = match said.strip_prefix(&article) {
+        Some(rest) if !before.is_empty() => rest.to_owned(),
+        _ => said,
+    };
+    Some((end, said))
+}
+
+/// A comma before the year stays, as a pause.
+fn say_year_apart(speech: &Speech, date: &Date, from: Scan<'_>, to: Scan<'_>) -> String {
+    let said = say(speech, date);
+    let comma = to.since(from).contains(&',');
+    match date.year.map(|year| speech.year(year.into())) {
+        Some(year) if comma => match said.strip_suffix(&format!(" {year}")) {
+            Some(day) => format!("{day}, {year}"),
+            None => said,
+        },
+        _ => said,
+    }
+}
+
+fn say(speech: &Speech, date: &Date) -> String {
+    (speech.language().date)(speech, date)
+}
+
+/// The month of a word in lower case; `sept` is as good as `sep`.
+fn month(word: &str, speech: &Speech) -> Option<(u32, bool)> {
+    let cut: String = word.chars().take(3).collect();
+    let sept = word == "sept";
+    speech.names().find_month(if sept { &cut } else { word })
+}
+
+fn eat_ordinal_ending(scan: &mut Scan<'_>, speech: &Speech) -> bool {
+    speech.language().ordinal_endings.iter().any(|(ending, _)| {
+        let mut ahead = *scan;
+        let found = ahead.eat_str(ending, true) && ahead.at_word_end();
+        if found {
+            *scan = ahead;
+        }
+        found
+    })
+}
+
+/// One or two digits.
+fn short(scan: &mut Scan<'_>) -> Option<u32> {
+    let digits = scan.digits();
+    number(digits).filter(|_| digits.len() <= 2)
+}
+
+fn fixed(scan: &mut Scan<'_>, count: usize) -> Option<u32> {
+    let digits = scan.digits();
+    number(digits).filter(|_| digits.len() == count)
+}
+
+fn number(digits: &[char]) -> Option<u32> {
+    digits.iter().collect::<String>().parse().ok()
+}

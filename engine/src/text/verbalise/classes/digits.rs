@@ -1,0 +1,161 @@
+//! Digits that are no number: telephone and card numbers, versions, addresses of machines.
+
+use super::Reading;
+use crate::text::verbalise::scan::Scan;
+use crate::text::verbalise::speech::Speech;
+
+/// Most groups of one telephone, card or account number.
+const GROUPS_MAX: usize = 8;
+
+/// 192.168.0.1, 3.14.2: three or more numbers parted by points.
+pub(super) fn dotted<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mut parts = Vec::new();
+    loop {
+        let digits = scan.digits();
+        if digits.is_empty() {
+            return None;
+        }
+        parts.push(digits);
+        let mut ahead = scan;
+        if !(ahead.eat('.') && ahead.peek().is_some_and(|c| c.is_ascii_digit())) {
+            break;
+        }
+        scan = ahead;
+    }
+    // 1.234.567 is a number where points part groups.
+    let groups = parts[1..].iter().all(|p| p.len() == 3) && parts[0].len() <= 3;
+    let grouped = speech.tongue.locale.marks().group == '.' && groups && parts.len() != 4;
+    if parts.len() < 3 || grouped {
+        return None;
+    }
+    let part = |digits: &&[char]| {
+        let text: String = digits.iter().collect();
+        match text.parse::<u64>() {
+            Ok(n) if (text.len() == 1 || !text.starts_with('0')) && text.len() <= 4 => {
+                let address = parts.len() == 4;
+                if address && text.len() == 3 { speech.digits(&text) } else { speech.count(n) }
+            }
+            _ => speech.digits(&text),
+        }
+    };
+    let said: Vec<String> = parts.iter().map(part).collect();
+    Some((scan, said.join(&format!(" {} ", speech.words().dot))))
+}
+
+/// +1 (415) 555-0132, 4111 1111 1111 1111, 978-3-16-148410-0: groups with pauses between.
+pub(super) fn grouped<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let first = scan.peek()?;
+    let opener =
+        matches!(first, '+' | '(') && scan.at(1).is_some_and(|c| c.is_ascii_digit() || c == '(');
+    if !first.is_ascii_digit() && !opener {
+        return None;
+    }
+    let found = Groups::read(scan)?;
+    let known = speech.language().digit_openers.contains(&scan.word_before().as_str());
+    if !found.is_number_of_digits(known) {
+        return None;
+    }
+    let mut said: Vec<String> = found.groups.iter().map(|g| group(g, &found, speech)).collect();
+    let words = speech.words();
+    if found.plus
+        && let Some(first) = said.first_mut()
+    {
+        *first = format!("{} {first}", words.plus);
+    }
+    Some((found.end, said.join(", ")))
+}
+
+/// 800 of 1-800 is a number; all else is told digit by digit.
+fn group(digits: &str, all: &Groups<'_>, speech: &Speech) -> String {
+    let toll_free = digits.len() == 3 && digits.ends_with("00") && !digits.starts_with('0');
+    let first_groups = all.groups.iter().take(2).any(|g| g == digits);
+    match digits.parse() {
+        Ok(n) if toll_free && first_groups && all.total <= 11 => speech.count(n),
+        _ => speech.digits(digits),
+    }
+}
+
+struct Groups<'a> {
+    groups: Vec<String>,
+    end: Scan<'a>,
+    plus: bool,
+    bracket: bool,
+    blanks: usize,
+    signs: usize,
+    points: usize,
+    total: usize,
+}
+
+impl<'a> Groups<'a> {
+    fn read(mut scan: Scan<'a>) -> Option<Self> {
+        let plus = scan.eat('+');
+        let mut found = Self {
+            groups: Vec::new(),
+            end: scan,
+            plus,
+            bracket: false,
+            blanks: 0,
+            signs: 0,
+            points: 0,
+            total: 0,
+        };
+        while found.groups.len() < GROUPS_MAX {
+            let open = scan.eat('(');
+            let digits = scan.digits();
+            if digits.is_empty() || digits.len() > 12 || (open && !scan.eat(')')) {
+                break;
+            }
+            found.groups.push(digits.iter().collect());
+            found.total += digits.len();
+            found.bracket |= open;
+            found.end = scan;
+            let blank = scan.blank();
+            let point = scan.peek() == Some('.');
+            let sign =
+                !blank && scan.eat_if(|c| matches!(c, '-' | '.' | '/' | '‑' | '–')).is_some();
+            let next_open = scan.peek() == Some('(');
+            if !(blank || sign || open || next_open) {
+                break;
+            }
+            if !scan.peek().is_some_and(|c| c.is_ascii_digit() || c == '(') {
+                break;
+            }
+            found.blanks += usize::from(blank);
+            found.signs += usize::from(sign);
+            found.points += usize::from(sign && point);
+        }
+        (!found.groups.is_empty() && found.end.at_word_end()).then_some(found)
+    }
+
+    /// `known`: the word before says that digits follow.
+    fn is_number_of_digits(&self, known: bool) -> bool {
+        let lengths: Vec<usize> = self.groups.iter().map(String::len).collect();
+        let count = lengths.len();
+        let telephone = (self.plus || self.bracket) && (7..=15).contains(&self.total);
+        if self.points > 0 {
+            // Points part versions and addresses of machines as well.
+            return lengths == [3, 3, 4] && self.points == 2;
+        }
+        let signed = self.signs >= 2 && self.blanks == 0 && (7..=16).contains(&self.total);
+        let card = count >= 3
+            && (13..=19).contains(&self.total)
+            && lengths[..count - 1].iter().all(|&l| l >= 4);
+        let trunk = self.groups[0].starts_with('0') && count >= 2 && (8..=12).contains(&self.total);
+        let national = count == 3 && lengths[0] == 3 && lengths[1] == 3 && lengths[2] == 4;
+        let toll_free = count == 4 && self.groups[0] == "1" && lengths[1..] == [3, 3, 4];
+        let local = known && lengths == [3, 4];
+        let long = count == 1 && (self.total >= 10 || (known && self.total >= 5));
+        let padded = count == 1 && self.total >= 3 && self.groups[0].starts_with('0');
+        let named = known && count >= 2 && self.total >= 7;
+        telephone
+            || signed
+            || card
+            || trunk
+            || national
+            || toll_free
+            || local
+            || long
+            || padded
+            || named
+    }
+}

@@ -1,0 +1,180 @@
+//! Numbers with a unit, percentages, lengths in feet and inches, places on the globe.
+
+use super::Reading;
+use super::number::{self, Amount, is_minus, may_be_sign};
+use crate::text::verbalise::names::Gender;
+use crate::text::verbalise::scan::{Scan, is_gap};
+use crate::text::verbalise::speech::Speech;
+
+/// What is counted by a unit.
+struct Unit {
+    one: &'static str,
+    other: &'static str,
+    gender: Gender,
+}
+
+/// 5.2 km, -20 °C, 50%, 5-10 kg, 5-km.
+pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let negative = scan.peek().is_some_and(is_minus) && may_be_sign(scan);
+    let plus = scan.peek().is_some_and(|c| c == '+' || c == '±' || c == '~') && may_be_sign(scan);
+    let start = if negative || plus { scan.skip(1) } else { scan };
+    let opens = match start.peek()? {
+        '.' => start.at(1).is_some_and(|c| c.is_ascii_digit()),
+        c => c.is_ascii_digit(),
+    };
+    if !opens {
+        return None;
+    }
+    let (end, mut first) = number::amount(start, speech, false)?;
+    first.number.negative = negative;
+    if let Some(read) = feet(end, &first, speech) {
+        return Some(read);
+    }
+    let mut amounts = vec![first];
+    let mut end = end;
+    // Both ends of a range may have the unit.
+    let mut range = unit_behind(end, speech).map_or(end, |(unit_end, _, _)| unit_end);
+    range.blank();
+    if range.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
+        range.blank();
+        if let Some((range_end, second)) = number::amount(range, speech, false)
+            && unit_behind(range_end, speech).is_some()
+        {
+            amounts.push(second);
+            end = range_end;
+        }
+    }
+    let (end, unit, hyphen) = unit_behind(end, speech)?;
+    let mut said = say(speech, &amounts, &unit, hyphen);
+    if plus {
+        let words = speech.words();
+        let sign = match scan.peek() {
+            Some('+') => words.plus,
+            Some('±') => words.plus_minus,
+            _ => words.about,
+        };
+        said = format!("{sign} {said}");
+    }
+    Some((end, said))
+}
+
+fn say(speech: &Speech, amounts: &[Amount], unit: &Unit, hyphen: bool) -> String {
+    let numbers: Vec<String> = amounts.iter().map(|a| a.words(speech, unit.gender)).collect();
+    let numbers = numbers.join(&format!(" {} ", speech.words().to));
+    let one = amounts
+        .last()
+        .is_some_and(|a| a.magnitude.is_none() && (speech.language().is_one)(&a.number));
+    let noun = if hyphen || (one && amounts.len() == 1) { unit.one } else { unit.other };
+    if noun.contains("{0}") { noun.replace("{0}", &numbers) } else { format!("{numbers} {noun}") }
+}
+
+/// The unit here or behind a blank or hyphen; and whether that was a hyphen.
+fn unit_behind<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Unit, bool)> {
+    let mut start = scan;
+    let hyphen = start.eat('-');
+    let blank = !hyphen && start.blank();
+    let mut best: Option<(Scan<'a>, &str)> = None;
+    for (written, name) in speech.language().units {
+        let mut end = start;
+        let longer = best
+            .is_none_or(|(longest, _)| written.chars().count() > longest.taken() - start.taken());
+        if longer && end.eat_str(written, false) && fits(written, end, blank, hyphen) {
+            best = Some((end, name));
+        }
+    }
+    if let Some((end, name)) = best {
+        return unit(name, speech).map(|unit| (end, unit, hyphen));
+    }
+    let words = speech.words();
+    let mut end = start;
+    let word = match end.eat_if(|c| matches!(c, '%' | '‰'))? {
+        '%' => words.percent,
+        _ => words.per_mille,
+    };
+    Some((end, Unit { one: word, other: word, gender: Gender::default() }, hyphen))
+}
+
+/// Whether a written unit is one here: no word goes on, and a single letter is not part of a name (4K).
+fn fits(written: &str, end: Scan<'_>, blank: bool, hyphen: bool) -> bool {
+    let letter = written.ends_with(char::is_alphanumeric);
+    if letter && (!end.at_word_end() || matches!(end.peek(), Some('/' | '²' | '³' | '°'))) {
+        return false;
+    }
+    if letter && end.peek() == Some('-') && end.at(1).is_some_and(char::is_alphanumeric) {
+        return false;
+    }
+    match written {
+        "K" | "V" | "N" | "J" | "W" | "L" => blank,
+        // "5 in the box".
+        "in" => {
+            !hyphen && !end.next_visible().is_some_and(char::is_alphabetic)
+                || end.peek() == Some('.')
+        }
+        "g" | "h" | "s" | "m" => !hyphen,
+        _ => true,
+    }
+}
+
+/// A unit that CLDR names, or whose words stand in the table.
+fn unit(name: &'static str, speech: &Speech) -> Option<Unit> {
+    if let Some((one, other)) = name.split_once('|') {
+        return Some(Unit { one, other, gender: Gender::default() });
+    }
+    let noun = speech.names().unit(name)?;
+    Some(Unit { one: noun.one, other: noun.other, gender: noun.gender })
+}
+
+/// 5'10", 6′: feet and inches.
+fn feet<'a>(mut scan: Scan<'a>, feet: &Amount, speech: &Speech) -> Option<Reading<'a>> {
+    let straight = scan.eat('\'');
+    if !straight && !scan.eat('′') && !scan.eat('’') {
+        return None;
+    }
+    let mut inches = scan;
+    inches.eat_if(is_gap);
+    let (mut end, amount) = number::amount(inches, speech, false)?;
+    if !end.eat('"') && !end.eat('″') && !end.eat('”') {
+        return None;
+    }
+    let one = |amount: &Amount, name| -> Option<String> {
+        Some(say(
+            speech,
+            &[Amount { number: amount.number.clone(), magnitude: None }],
+            &unit(name, speech)?,
+            false,
+        ))
+    };
+    let said = format!("{} {}", one(feet, "length-foot")?, one(&amount, "length-inch")?);
+    Some((end, said))
+}
+
+/// 40.7128° N, 40°42′46″ N.
+pub(super) fn coordinates<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let (mut end, degrees) = number::amount(scan, speech, false)?;
+    if !end.eat('°') {
+        return None;
+    }
+    let names = ["angle-degree", "angle-arc-minute", "angle-arc-second"];
+    let mut said = vec![say(speech, &[degrees], &unit(names[0], speech)?, false)];
+    for (name, signs) in [(names[1], ['′', '\'']), (names[2], ['″', '"'])] {
+        let mut ahead = end;
+        ahead.blank();
+        if let Some((mut part_end, part)) = number::amount(ahead, speech, false)
+            && (part_end.eat(signs[0]) || part_end.eat(signs[1]))
+        {
+            said.push(say(speech, &[part], &unit(name, speech)?, false));
+            end = part_end;
+        }
+    }
+    let mut ahead = end;
+    ahead.blank();
+    let words = speech.words();
+    let side = match ahead.eat_if(|c| matches!(c, 'N' | 'S' | 'E' | 'W' | 'O'))? {
+        'N' => words.north,
+        'S' => words.south,
+        'W' => words.west,
+        _ => words.east,
+    };
+    said.push(side.to_owned());
+    ahead.at_word_end().then(|| (ahead, said.join(" ")))
+}

@@ -1,0 +1,177 @@
+//! Amounts of money: sign or code before or behind, cents, ranges, thousands and millions.
+
+use super::Reading;
+use super::number::{self, Amount};
+use crate::text::verbalise::language::{Currency, Magnitude};
+use crate::text::verbalise::names::Gender;
+use crate::text::verbalise::number::Number;
+use crate::text::verbalise::scan::Scan;
+use crate::text::verbalise::speech::Speech;
+
+/// Names of a currency for one and many, and its hundredth.
+struct Named {
+    one: &'static str,
+    other: &'static str,
+    gender: Gender,
+    minor: Option<(&'static str, &'static str)>,
+}
+
+/// $1,234.50, -$5, USD 5.3m, 20 €, $5-10, $20/month.
+pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mut start = scan;
+    let negative = scan.peek().is_some_and(number::is_minus) && number::may_be_sign(scan);
+    if negative {
+        start = start.skip(1);
+    }
+    let (mut end, mut amounts, money) = before(start, speech).or_else(|| behind(start, speech))?;
+    if let Some(first) = amounts.first_mut() {
+        first.number.negative |= negative;
+    }
+    let adjective = speech.language().articles.contains(&scan.word_before().as_str())
+        && end.next_visible().is_some_and(char::is_lowercase)
+        && amounts.iter().all(|a| a.number.fraction.is_empty() || a.magnitude.is_some())
+        && !speech.language().small_words.contains(&next(end).as_str());
+    let mut said = say(speech, &amounts, &money, adjective);
+    if let Some((per_end, per)) = per(end, speech) {
+        said = format!("{said} {} {per}", speech.words().per);
+        end = per_end;
+    }
+    Some((end, said))
+}
+
+fn next(scan: Scan<'_>) -> String {
+    scan.next_word().iter().collect()
+}
+
+/// Sign or code, then the amount.
+fn before<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Vec<Amount>, Named)> {
+    let (mut scan, money) = named(start, speech)?;
+    scan.blank();
+    let negative = scan.peek().is_some_and(number::is_minus);
+    let digit = scan.at(usize::from(negative)).is_some_and(|c| c.is_ascii_digit() || c == '.');
+    if !digit {
+        return None;
+    }
+    if negative {
+        scan = scan.skip(1);
+    }
+    let (mut end, mut first) = amount(scan, speech)?;
+    first.number.negative = negative;
+    let mut amounts = vec![first];
+    let mut range = end;
+    range.blank();
+    if range.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
+        range.blank();
+        if let Some((behind_sign, _)) = named(range, speech) {
+            range = behind_sign;
+        }
+        if let Some((range_end, second)) = amount(range, speech) {
+            amounts.push(second);
+            end = range_end;
+        }
+    }
+    Some((end, amounts, money))
+}
+
+/// The amount, then sign or code.
+fn behind<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Vec<Amount>, Named)> {
+    let (mut scan, first) = amount(start, speech)?;
+    let mut amounts = vec![first];
+    let mut range = scan;
+    range.blank();
+    if range.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
+        range.blank();
+        if let Some((range_end, second)) = amount(range, speech) {
+            amounts.push(second);
+            scan = range_end;
+        }
+    }
+    scan.blank();
+    let (end, money) = named(scan, speech)?;
+    // "5 $10 bills": the sign belongs to the number behind it.
+    let other = end.peek().is_some_and(|c| c.is_alphanumeric());
+    (!other).then_some((end, amounts, money))
+}
+
+fn amount<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Amount)> {
+    number::amount(scan, speech, true)
+}
+
+/// A sign of the table, or a code that CLDR names.
+fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
+    for currency in speech.language().currencies {
+        let mut scan = start;
+        if scan.eat_str(currency.sign, false) && (is_sign(currency) || closes(scan)) {
+            let Currency { one, other, gender, minor, .. } = *currency;
+            return Some((scan, Named { one, other, gender, minor }));
+        }
+    }
+    let mut scan = start;
+    let code: String = scan.eat_while(3, |c| c.is_ascii_uppercase()).iter().collect();
+    let noun = speech.names().money(&code).filter(|_| closes(scan))?;
+    Some((scan, Named { one: noun.one, other: noun.other, gender: noun.gender, minor: None }))
+}
+
+fn is_sign(currency: &Currency) -> bool {
+    !currency.sign.ends_with(char::is_alphabetic)
+}
+
+fn closes(scan: Scan<'_>) -> bool {
+    !scan.peek().is_some_and(char::is_alphabetic)
+}
+
+fn say(speech: &Speech, amounts: &[Amount], money: &Named, adjective: bool) -> String {
+    let Some(last) = amounts.last() else { return String::new() };
+    let mut said: Vec<String> = Vec::new();
+    for amount in &amounts[..amounts.len() - 1] {
+        let shared = amount.magnitude.is_some() || amount.number.fraction.is_empty();
+        said.push(if shared {
+            amount.words(speech, money.gender)
+        } else {
+            one(speech, amount, money, false)
+        });
+    }
+    said.push(one(speech, last, money, adjective));
+    said.join(&format!(" {} ", speech.words().to))
+}
+
+fn one(speech: &Speech, amount: &Amount, money: &Named, adjective: bool) -> String {
+    let number = &amount.number;
+    let cents = number.fraction.len() == 2 && amount.magnitude.is_none();
+    let noun = |number: &Number, (one, other): (&'static str, &'static str)| {
+        if adjective || (speech.language().is_one)(number) { one } else { other }
+    };
+    let names = (money.one, money.other);
+    let (true, Some(minor)) = (cents, money.minor) else {
+        let words = amount.words(speech, money.gender);
+        let large: Option<&Magnitude> = amount.magnitude;
+        let noun = if large.is_some() && !adjective { money.other } else { noun(number, names) };
+        let link = if large.is_some_and(|m| m.linked) { speech.language().of } else { "" };
+        let link = if link.is_empty() { String::new() } else { format!("{link} ") };
+        return format!("{words} {link}{noun}");
+    };
+    let whole = Number { fraction: String::new(), ..number.clone() };
+    let part = Number::of(number.fraction.parse().unwrap_or_default());
+    let has_whole = !(whole.is(0) || whole.whole.is_empty());
+    let small = format!("{} {}", speech.number(&part, Gender::Masculine), noun(&part, minor));
+    let big = format!("{} {}", speech.number(&whole, money.gender), noun(&whole, names));
+    match (has_whole, part.is(0)) {
+        (_, true) => big,
+        (true, false) => format!("{big} {} {small}", speech.words().and),
+        (false, false) if number.negative => format!("{} {small}", speech.words().minus),
+        (false, false) => small,
+    }
+}
+
+/// `/month`, `/hr`: what is paid for.
+fn per<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, String)> {
+    if !scan.eat('/') || speech.words().per.is_empty() {
+        return None;
+    }
+    let word: String = scan.letters().iter().collect();
+    if word.is_empty() || !scan.at_word_end() {
+        return None;
+    }
+    let known = speech.language().per.iter().find(|(short, _)| *short == word);
+    Some((scan, known.map_or(word.clone(), |(_, full)| (*full).to_owned())))
+}

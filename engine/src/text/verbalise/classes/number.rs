@@ -1,0 +1,295 @@
+//! Numbers: cardinals, decimals, ordinals, fractions, ratios, ranges, years and decades.
+
+use super::Reading;
+use crate::text::verbalise::language::Magnitude;
+use crate::text::verbalise::names::Gender;
+use crate::text::verbalise::number::Number;
+use crate::text::verbalise::scan::{Scan, is_gap, lower};
+use crate::text::verbalise::speech::Speech;
+
+/// A number with the word for its size: 5.3 million.
+#[derive(Debug)]
+pub(super) struct Amount {
+    pub(super) number: Number,
+    pub(super) magnitude: Option<&'static Magnitude>,
+}
+
+/// Years that are told as such without a word that says so.
+const LIKELY_YEARS: std::ops::RangeInclusive<u64> = 1900..=2099;
+/// Years behind a word that opens one.
+const POSSIBLE_YEARS: std::ops::RangeInclusive<u64> = 1000..=2199;
+
+impl Amount {
+    /// Its words before a noun of a gender.
+    pub(super) fn words(&self, speech: &Speech, gender: Gender) -> String {
+        let Some(magnitude) = self.magnitude else { return speech.number(&self.number, gender) };
+        let one = (speech.language().is_one)(&self.number);
+        let word = if one { magnitude.one } else { magnitude.other };
+        format!("{} {word}", speech.number(&self.number, magnitude.gender))
+    }
+}
+
+/// A number and, behind it, its size in words; letters like `m` only for `money`.
+pub(super) fn amount<'a>(
+    mut scan: Scan<'a>,
+    speech: &Speech,
+    money: bool,
+) -> Option<(Scan<'a>, Amount)> {
+    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    let found = magnitude(scan, speech, money);
+    let (end, magnitude) = found.map_or((scan, None), |(end, magnitude)| (end, Some(magnitude)));
+    Some((end, Amount { number, magnitude }))
+}
+
+fn magnitude<'a>(
+    scan: Scan<'a>,
+    speech: &Speech,
+    money: bool,
+) -> Option<(Scan<'a>, &'static Magnitude)> {
+    let mut word = scan;
+    word.blanks();
+    let parted = word.taken() > scan.taken();
+    word.eat_if(|c| c == '-' && scan.peek() == Some('-'));
+    let letters: String = word.letters().iter().collect();
+    let allowed = |m: &&Magnitude| {
+        let short = m.written.len() <= 3;
+        (m.written == letters || (!short && m.written == letters.to_lowercase()))
+            && (!m.money_only || (money && !parted))
+            && (short || parted || word.before() != Some('-'))
+    };
+    let magnitude = speech.language().magnitudes.iter().find(allowed)?;
+    // A period that belongs to a short form: Mio.
+    if magnitude.dotted && word.peek() == Some('.') {
+        word = word.skip(1);
+    }
+    word.at_word_end().then_some((word, magnitude))
+}
+
+/// 21st, 1,000th.
+pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    let n = number.value().filter(|_| number.fraction.is_empty())?;
+    for (ending, gender) in speech.language().ordinal_endings {
+        let mut end = scan;
+        if end.eat_str(ending, true) && end.at_word_end() {
+            return Some((end, speech.ordinal(n, *gender)));
+        }
+    }
+    None
+}
+
+/// 1990s, '90s.
+pub(super) fn decade<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let decades = speech.language().decades?;
+    let quoted = scan.eat_if(|c| matches!(c, '\'' | '’' | '‘')).is_some();
+    let digits: String = scan.digits().iter().collect();
+    let n: u64 = digits.parse().ok()?;
+    if !(n.is_multiple_of(10) && (digits.len() == 4 || (digits.len() == 2 && n >= 10))) {
+        return None;
+    }
+    let mut end = scan;
+    if !quoted {
+        end.eat_if(|c| matches!(c, '\'' | '’'));
+    }
+    if !end.eat('s') || !end.at_word_end() {
+        return None;
+    }
+    Some((end, decades(&speech.year(n))))
+}
+
+/// 1/2, 3 1/2, 24/7, 120/80, ½, 3½.
+pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let before = scan.before();
+    let first = plain_digits(&mut scan)?;
+    let mut whole = None;
+    if let Some((above, below)) = scan.peek().and_then(vulgar) {
+        scan = scan.skip(1);
+        return say_fraction(scan, Some(first), above, below, speech);
+    }
+    let mut above = first;
+    let mut mixed = scan;
+    if mixed.eat_if(is_gap).is_some() {
+        if let Some((above, below)) = mixed.peek().and_then(vulgar) {
+            return say_fraction(mixed.skip(1), Some(first), above, below, speech);
+        }
+        if let Some(second) = plain_digits(&mut mixed)
+            && mixed.peek() == Some('/')
+        {
+            whole = Some(first);
+            above = second;
+            scan = mixed;
+        }
+    }
+    if before == Some('/') || scan.eat_if(|c| c == '/' || c == '⁄').is_none() {
+        return None;
+    }
+    let below = plain_digits(&mut scan)?;
+    if !scan.at_number_end() || scan.peek() == Some('/') {
+        return None;
+    }
+    if (above, below, whole) == (24, 7, None) {
+        return Some((scan, format!("{} {}", speech.count(24), speech.count(7))));
+    }
+    if whole.is_none() && (above >= below || below > 100) {
+        let over = speech.words().over;
+        return Some((scan, format!("{} {over} {}", speech.count(above), speech.count(below))));
+    }
+    say_fraction(scan, whole, above, below, speech)
+}
+
+/// A sign that is a fraction: half, thirds, quarters and so on.
+pub(super) fn vulgar(c: char) -> Option<(u64, u64)> {
+    const SIGNS: [(char, u64, u64); 18] = [
+        ('½', 1, 2),
+        ('⅓', 1, 3),
+        ('⅔', 2, 3),
+        ('¼', 1, 4),
+        ('¾', 3, 4),
+        ('⅕', 1, 5),
+        ('⅖', 2, 5),
+        ('⅗', 3, 5),
+        ('⅘', 4, 5),
+        ('⅙', 1, 6),
+        ('⅚', 5, 6),
+        ('⅐', 1, 7),
+        ('⅛', 1, 8),
+        ('⅜', 3, 8),
+        ('⅝', 5, 8),
+        ('⅞', 7, 8),
+        ('⅑', 1, 9),
+        ('⅒', 1, 10),
+    ];
+    SIGNS.iter().find(|s| s.0 == c).map(|&(_, above, below)| (above, below))
+}
+
+fn say_fraction<'a>(
+    end: Scan<'a>,
+    whole: Option<u64>,
+    above: u64,
+    below: u64,
+    speech: &Speech,
+) -> Option<Reading<'a>> {
+    let part = (speech.language().fraction)(speech, above, below)?;
+    let Some(whole) = whole else { return Some((end, part)) };
+    Some((end, (speech.language().mixed)(&speech.count(whole), &part, (above, below))))
+}
+
+/// 3:2, 16:9, 1:100.
+pub(super) fn ratio<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let first = plain_digits(&mut scan)?;
+    if !scan.eat(':') {
+        return None;
+    }
+    let second = plain_digits(&mut scan)?;
+    let ratio = speech.words().ratio;
+    scan.at_number_end()
+        .then(|| (scan, format!("{} {ratio} {}", speech.count(first), speech.count(second))))
+}
+
+/// Whatever digits are left: a year, a range, a number.
+pub(super) fn plain<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let sign = scan.peek().filter(|&c| is_sign(c) && may_be_sign(scan));
+    let start = if sign.is_some() { scan.skip(1) } else { scan };
+    if !start.peek().is_some_and(|c| c.is_ascii_digit() || matches!(c, '.' | ',')) {
+        return None;
+    }
+    if start.peek() == Some(',') || (start.peek() == Some('.') && !opens(start)) {
+        return None;
+    }
+    let (end, mut amount) = amount(start, speech, false)?;
+    let words = speech.words();
+    let prefix = match sign {
+        Some(c) if is_minus(c) => {
+            amount.number.negative = true;
+            ""
+        }
+        Some('+') => words.plus,
+        Some('±') => words.plus_minus,
+        Some('~') => words.about,
+        _ => "",
+    };
+    let year = is_year(scan, &amount, end, speech);
+    let (end, said) = range(end, &amount, year, speech).unwrap_or_else(|| {
+        let said = match amount.number.value() {
+            Some(n) if year => speech.year(n),
+            _ => amount.words(speech, Gender::Masculine),
+        };
+        (end, said)
+    });
+    Some((end, if prefix.is_empty() { said } else { format!("{prefix} {said}") }))
+}
+
+/// 10-15, 1990–2000, 3-2: the second number and both in words.
+fn range<'a>(
+    mut end: Scan<'a>,
+    first: &Amount,
+    year: bool,
+    speech: &Speech,
+) -> Option<Reading<'a>> {
+    let blank = end.blank();
+    let sign = end.eat_if(|c| matches!(c, '-' | '–' | '‑'))?;
+    if blank != end.blank() {
+        return None;
+    }
+    let (end, second) = amount(end, speech, false)?;
+    let closed = end.at_number_end() && end.peek() != Some('-');
+    let (from, to) = (first.number.value()?, second.number.value()?);
+    // 10 - 4 is a sum.
+    if !closed || (blank && (from >= to && sign == '-')) || speech.words().to.is_empty() {
+        return None;
+    }
+    let say = |amount: &Amount, n: u64| {
+        let as_year = year && amount.number.fraction.is_empty() && POSSIBLE_YEARS.contains(&n);
+        if as_year { speech.year(n) } else { amount.words(speech, Gender::Masculine) }
+    };
+    let said = format!("{} {} {}", say(first, from), speech.words().to, say(&second, to));
+    Some((end, said))
+}
+
+/// Whether four digits are a year: by the word before, else by their size and by what stands behind.
+fn is_year(scan: Scan<'_>, amount: &Amount, end: Scan<'_>, speech: &Speech) -> bool {
+    let number = &amount.number;
+    let four = number.whole.len() == 4 && number.fraction.is_empty() && !number.grouped;
+    let Some(n) = number.value().filter(|_| four && amount.magnitude.is_none()) else {
+        return false;
+    };
+    if !POSSIBLE_YEARS.contains(&n) || number.negative {
+        return false;
+    }
+    let before = scan.word_before();
+    let language = speech.language();
+    if language.year_openers.contains(&before.trim_start_matches('\'')) {
+        return true;
+    }
+    let counted = (language.is_counted)(end);
+    LIKELY_YEARS.contains(&n) && !counted && !language.count_openers.contains(&before.as_str())
+}
+
+/// Signs that belong to the number behind them.
+fn is_sign(c: char) -> bool {
+    is_minus(c) || matches!(c, '+' | '±' | '~')
+}
+
+/// Minus, and the hyphen that stands for it.
+pub(super) fn is_minus(c: char) -> bool {
+    matches!(c, '-' | '−' | '‐')
+}
+
+/// A sign belongs to the number behind it where nothing leans on it from before.
+pub(super) fn may_be_sign(scan: Scan<'_>) -> bool {
+    opens(scan) && scan.at(1).is_some_and(|c| !is_gap(c))
+}
+
+fn opens(scan: Scan<'_>) -> bool {
+    scan.before().is_none_or(|c| c.is_whitespace() || "([{“\"'=<>≤≥/*×".contains(c))
+}
+
+fn plain_digits(scan: &mut Scan<'_>) -> Option<u64> {
+    let digits: String = scan.digits().iter().collect();
+    digits.parse().ok().filter(|_| digits.len() <= 9)
+}
+
+/// A word in lower case.
+pub(super) fn lower_case(word: &[char]) -> String {
+    word.iter().map(|&c| lower(c)).collect()
+}

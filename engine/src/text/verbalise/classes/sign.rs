@@ -1,0 +1,222 @@
+//! Signs that are read, between words or alone; and what is passed through or tagged.
+
+use super::Reading;
+use super::number::vulgar;
+use crate::text::verbalise::scan::{Scan, is_gap};
+use crate::text::verbalise::speech::Speech;
+
+/// `<<Siân>>` is spoken as it stands, without its brackets.
+pub(super) fn passed_through<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
+    if !scan.eat_str("<<", false) {
+        return None;
+    }
+    let start = scan;
+    loop {
+        let mut end = scan;
+        if end.eat_str(">>", false) {
+            return Some((end, scan.since(start).iter().collect()));
+        }
+        scan.eat_if(|c| c != '\n')?;
+    }
+}
+
+/// #MondayMotivation, @handle, #1.
+pub(super) fn tagged<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let sign = scan.eat_if(|c| c == '#' || c == '@')?;
+    let words = speech.words();
+    let start = scan;
+    let digits: String = scan.digits().iter().collect();
+    if sign == '#' && !digits.is_empty() && scan.at_word_end() {
+        let said = if digits.len() > 4 {
+            speech.digits(&digits)
+        } else {
+            speech.count(digits.parse().ok()?)
+        };
+        return Some((scan, format!("{} {said}", words.number)));
+    }
+    scan.eat_while(usize::MAX, |c| c.is_alphanumeric() || c == '_');
+    let name = scan.since(start);
+    if name.is_empty() {
+        return None;
+    }
+    let said = humps(name, speech);
+    let sign = if sign == '#' { words.hashtag } else { words.at };
+    Some((scan, format!("{sign} {said}")))
+}
+
+/// The words of a name written in one: small letters before a capital part it, and so do underscores and digits.
+fn humps(name: &[char], speech: &Speech) -> String {
+    let mut words: Vec<String> = Vec::new();
+    let mut start = 0;
+    for i in 1..=name.len() {
+        let ends = i == name.len() || name[i] == '_' || name[i - 1] == '_' || {
+            let (a, b) = (name[i - 1], name[i]);
+            (a.is_lowercase() && b.is_uppercase()) || a.is_ascii_digit() != b.is_ascii_digit()
+        };
+        if ends {
+            let part: String = name[start..i].iter().filter(|&&c| c != '_').collect();
+            start = i;
+            if part.is_empty() {
+                continue;
+            }
+            let capitals = part.chars().count() <= 3 && part.chars().all(char::is_uppercase);
+            words.push(match part.parse::<u64>() {
+                Ok(_) => speech.pairs(&part),
+                Err(_) if capitals => speech.spell(&part),
+                Err(_) => part,
+            });
+        }
+    }
+    words.join(" ")
+}
+
+/// Signs of sums and comparisons between two terms: 2 + 2 = 4, x^2, a/b.
+pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
+    let words = speech.words();
+    let spaced_before = start.before().is_some_and(is_gap);
+    let (before, word) = (term_before(start), |n: usize| start.at(n));
+    let said = match scan.eat_if(|c| "+=<>*/^×·−-".contains(c))? {
+        '<' if word(1) == Some('=') => (scan.eat('='), words.at_most).1,
+        '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
+        '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
+        '-' | '=' if word(1) == Some('>') => (scan.eat('>'), words.to).1,
+        '+' if before == Some(Term::Number) || (spaced_before && word(1).is_some_and(is_gap)) => {
+            words.plus
+        }
+        '=' => words.equals,
+        '<' if spaced_before && word(1) != Some('<') => words.less_than,
+        '>' if spaced_before && word(1) != Some('>') => words.greater_than,
+        '*' if before == Some(Term::Number) && digit_behind(scan) => words.times,
+        '×' | '·' if before == Some(Term::Number) && digit_behind(scan) => words.by,
+        '^' => return power(scan, speech),
+        '−' | '-'
+            if before == Some(Term::Number)
+                && spaced_before
+                && digit_behind(scan)
+                && word(1).is_some_and(is_gap) =>
+        {
+            words.minus
+        }
+        '/' if before == Some(Term::Number) && spaced_before => words.divided_by,
+        '/' if before == Some(Term::Word) && word(1).is_some_and(char::is_alphabetic) => {
+            slash(start, speech)
+        }
+        _ => return None,
+    };
+    (!said.is_empty()).then(|| {
+        // "and/or" has its "or".
+        let doubled = said == words.or && super::number::lower_case(scan.next_word()) == words.or;
+        (scan, if doubled { String::new() } else { said.to_owned() })
+    })
+}
+
+#[derive(PartialEq)]
+enum Term {
+    Number,
+    Word,
+}
+
+fn term_before(scan: Scan<'_>) -> Option<Term> {
+    let before = scan.word_before();
+    let last = before.chars().last().or_else(|| scan.before())?;
+    if last.is_ascii_digit() || last == ')' || vulgar(last).is_some() {
+        Some(Term::Number)
+    } else {
+        last.is_alphabetic().then_some(Term::Word)
+    }
+}
+
+fn digit_behind(scan: Scan<'_>) -> bool {
+    scan.next_visible().is_some_and(|c| c.is_ascii_digit() || c == '(')
+}
+
+/// and/or, he/she.
+fn slash(scan: Scan<'_>, speech: &Speech) -> &'static str {
+    let alternatives = speech.language().slash_words.contains(&scan.word_before().as_str());
+    if alternatives { speech.words().or } else { speech.words().slash }
+}
+
+/// ^2, ^3, ^n.
+fn power<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let words = speech.words();
+    let negative = scan.eat('-');
+    let digits: String = scan.digits().iter().collect();
+    let said = match digits.as_str() {
+        "2" if !negative => words.square.to_owned(),
+        "3" if !negative => words.cubed.to_owned(),
+        "" => words.to_the_power.to_owned(),
+        _ => {
+            let n = digits.parse().map_or_else(|_| speech.digits(&digits), |n| speech.count(n));
+            let sign = if negative { format!("{} ", words.minus) } else { String::new() };
+            format!("{} {sign}{n}", words.to_the_power)
+        }
+    };
+    (!said.is_empty()).then_some((scan, said))
+}
+
+/// Signs with a name of their own, powers and fractions written as one sign, digits of other scripts.
+pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let c = scan.peek()?;
+    if let Some((above, below)) = vulgar(c) {
+        let said = (speech.language().fraction)(speech, above, below)?;
+        return Some((scan.skip(1), said));
+    }
+    if let Some(digit) = raised(c) {
+        scan = scan.skip(1);
+        let mut digits = digit.to_string();
+        while let Some(next) = scan.peek().and_then(raised) {
+            digits.push_str(&next.to_string());
+            scan = scan.skip(1);
+        }
+        let words = speech.words();
+        let word_before = scan.taken() > 0 && term_before(scan).is_some();
+        return Some((
+            scan,
+            match digits.as_str() {
+                "2" if word_before => words.square.to_owned(),
+                "3" if word_before => words.cubed.to_owned(),
+                _ => speech.digits(&digits),
+            },
+        ));
+    }
+    if let Some(digit) = digit_of_script(c) {
+        let mut value = u64::from(digit);
+        scan = scan.skip(1);
+        while let Some(next) =
+            scan.peek().and_then(digit_of_script).filter(|_| value < 1_000_000_000)
+        {
+            value = value * 10 + u64::from(next);
+            scan = scan.skip(1);
+        }
+        return Some((scan, speech.count(value)));
+    }
+    let &(_, word) = speech.language().signs.iter().find(|s| s.0 == c)?;
+    Some((scan.skip(1), word.to_owned()))
+}
+
+/// Digits above and below the line, and those in circles.
+fn raised(c: char) -> Option<u32> {
+    match c {
+        '⁰' => Some(0),
+        '¹' => Some(1),
+        '²' => Some(2),
+        '³' => Some(3),
+        '⁴'..='⁹' => Some(c as u32 - '⁰' as u32),
+        '₀'..='₉' => Some(c as u32 - '₀' as u32),
+        '①'..='⑨' => Some(c as u32 - '①' as u32 + 1),
+        _ => None,
+    }
+}
+
+/// Decimal digits of other scripts: each has its ten in a row. Source: Unicode, general category Nd.
+fn digit_of_script(c: char) -> Option<u32> {
+    const NOUGHTS: [u32; 37] = [
+        0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6,
+        0xe50, 0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90,
+        0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0, 0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0,
+        0xff10, 0x104a0,
+    ];
+    let c = c as u32;
+    NOUGHTS.iter().map(|&nought| c.wrapping_sub(nought)).find(|&digit| digit < 10)
+}

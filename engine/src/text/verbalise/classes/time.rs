@@ -1,0 +1,143 @@
+//! Times of day, and ranges of them.
+
+use super::{Reading, with_next_word, word};
+use crate::text::verbalise::language::{Half, Time};
+use crate::text::verbalise::scan::Scan;
+use crate::text::verbalise::speech::Speech;
+
+/// 3:45 PM, 15:45:20, 5 p.m., 9:00-17:00, 9-11am.
+pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let (end, first) = closed(scan)?;
+    let mut ahead = end;
+    ahead.blank();
+    if ahead.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
+        ahead.blank();
+        if let Some((range_end, second)) = closed(ahead) {
+            let loose = first.marked || second.marked;
+            let said = |time: &Found| say(speech, &time.time);
+            if loose {
+                let (from, to) = (said(&first), said(&second));
+                // "nine to eleven": only a time in full has its "o'clock".
+                let from = from.strip_suffix(" o'clock").unwrap_or(&from);
+                return Some(close(
+                    range_end,
+                    format!("{from} {} {to}", speech.words().to),
+                    &second,
+                ));
+            }
+        }
+    }
+    if !first.marked || (first.ratio_like && wants_ratio(scan, speech)) {
+        return None;
+    }
+    Some(close(end, say(speech, &first.time), &first))
+}
+
+/// The time behind the T of ISO 8601, with its zone.
+pub(super) fn with_zone<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let (mut end, found) = one(scan)?;
+    let mut said = say(speech, &found.time);
+    if end.eat('.') {
+        end.digits();
+    }
+    let mut zone = end;
+    if zone.eat('Z') && zone.at_word_end() {
+        said = format!("{said} {}", speech.spell("UTC"));
+        end = zone;
+    } else if let Some(sign) = zone.eat_if(|c| matches!(c, '+' | '-' | '−')) {
+        let hours = zone.digits();
+        zone.eat(':');
+        zone.digits();
+        if hours.len() >= 2 {
+            let hours: u64 = hours[..2].iter().collect::<String>().parse().ok()?;
+            let words = speech.words();
+            let sign = if sign == '+' { words.plus } else { words.minus };
+            said = format!("{said} {} {sign} {}", speech.spell("UTC"), speech.count(hours));
+            end = zone;
+        }
+    }
+    Some((end, said))
+}
+
+struct Found {
+    time: Time,
+    /// It has minutes or a half of the day: it can be nothing but a time.
+    marked: bool,
+    /// It could be a ratio or a score as well.
+    ratio_like: bool,
+    /// Its last character is the period of `p.m.`
+    dotted: bool,
+}
+
+fn closed(scan: Scan<'_>) -> Option<(Scan<'_>, Found)> {
+    one(scan).filter(|(end, _)| end.at_number_end())
+}
+
+fn one(start: Scan<'_>) -> Option<(Scan<'_>, Found)> {
+    let mut scan = start;
+    let digits = scan.digits();
+    let hour = number(digits).filter(|&h| digits.len() <= 2 && h <= 24)?;
+    let mut time = Time { hour, ..Time::default() };
+    let (mut minutes, mut seconds) = (false, false);
+    let mut ahead = scan;
+    if ahead.eat(':') {
+        let digits = ahead.digits();
+        time.minute = number(digits).filter(|&m| digits.len() == 2 && m < 60)?;
+        minutes = true;
+        scan = ahead;
+        if ahead.eat(':') {
+            let digits = ahead.digits();
+            seconds = true;
+            time.second = number(digits).filter(|&s| digits.len() == 2 && s < 60);
+            time.second?;
+            time.second = time.second.filter(|&s| s > 0);
+            scan = ahead;
+        }
+    }
+    let mut half = scan;
+    half.blank();
+    let mut dotted = false;
+    if let Some((end, found, period)) = half_of_day(half)
+        && (1..=12).contains(&hour)
+    {
+        time.half = Some(found);
+        dotted = period;
+        scan = end;
+    }
+    let marked = minutes || time.half.is_some();
+    let ratio_like = time.half.is_none() && !seconds;
+    Some((scan, Found { time, marked, ratio_like, dotted }))
+}
+
+/// am, a.m., PM, with the period that belongs to it.
+fn half_of_day(mut scan: Scan<'_>) -> Option<(Scan<'_>, Half, bool)> {
+    let half = match scan.eat_if(|c| matches!(c, 'a' | 'A' | 'p' | 'P'))? {
+        'a' | 'A' => Half::Am,
+        _ => Half::Pm,
+    };
+    let dotted = scan.eat('.');
+    scan.eat_if(|c| matches!(c, 'm' | 'M'))?;
+    let end = !dotted || scan.eat('.');
+    (end && scan.at_word_end()).then_some((scan, half, dotted))
+}
+
+/// The period of `p.m.` also ends a sentence where one ends.
+fn close<'a>(end: Scan<'a>, said: String, last: &Found) -> Reading<'a> {
+    match last.dotted {
+        true if word::ends_sentence(end) => (end, said + "."),
+        true => with_next_word(end, said),
+        false => (end, said),
+    }
+}
+
+fn wants_ratio(scan: Scan<'_>, speech: &Speech) -> bool {
+    speech.language().ratio_openers.contains(&scan.word_before().as_str())
+}
+
+fn say(speech: &Speech, time: &Time) -> String {
+    (speech.language().time)(speech, time)
+}
+
+fn number(digits: &[char]) -> Option<u32> {
+    digits.iter().collect::<String>().parse().ok()
+}

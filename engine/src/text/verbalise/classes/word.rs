@@ -1,0 +1,300 @@
+//! Words that are not read as they stand: short forms, initials, Roman numerals, words in capitals.
+
+use super::number::lower_case;
+use super::{Reading, with_next_word};
+use crate::text::verbalise::language::{Abbreviation, Short};
+use crate::text::verbalise::names::Gender;
+use crate::text::verbalise::scan::{Scan, is_gap};
+use crate::text::verbalise::speech::Speech;
+
+/// Longest short form of the tables.
+const SHORT_LETTERS_MAX: usize = 7;
+/// Longest word in capitals that is spelled though no table has it.
+const SPELLED_LETTERS_MAX: usize = 5;
+/// The same for one that could be said.
+const SPELLED_WITH_VOWELS_MAX: usize = 3;
+
+/// Whether letters could be a short form, so that what stands behind them matters.
+pub(super) fn is_short(letters: &[char], speech: &Speech) -> bool {
+    if letters.len() > SHORT_LETTERS_MAX {
+        return false;
+    }
+    let word = lower_case(letters);
+    let small_month = speech.language().small_months
+        && (speech.names().find_month(&word).is_some() || speech.names().find_day(&word).is_some());
+    small_month || speech.language().abbreviations.iter().any(|a| a.written == word)
+}
+
+/// Dr. Okafor, 12 Main St., etc., e.g.
+pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mut end = scan;
+    let mut word = lower_case(end.letters());
+    // e.g, i.e, w/o: letters parted by points or slashes.
+    let mut longer = end;
+    while let Some(mark) = longer.eat_if(|c| c == '.' || c == '/') {
+        let letters = longer.letters();
+        if letters.is_empty() && mark == '/' && !longer.at_word_end() {
+            break;
+        }
+        if letters.is_empty() {
+            if mark == '/' && word.len() == 1 {
+                word.push('/');
+                end = longer;
+            }
+            break;
+        }
+        word.push(mark);
+        word.push_str(&lower_case(letters));
+        end = longer;
+    }
+    if word.len() > SHORT_LETTERS_MAX + 3 || !end.at_word_end() {
+        return None;
+    }
+    let dotted = end.peek() == Some('.');
+    let behind = if dotted { end.skip(1) } else { end };
+    let table = speech.language().abbreviations.iter().filter(|a| a.written == word);
+    let found = table.into_iter().find(|a| holds(a, scan, end, dotted, speech))?;
+    let spoken = found.spoken.to_owned();
+    if dotted && ends_sentence(behind) && !matches!(found.kind, Short::Title | Short::Number) {
+        return Some((end, spoken));
+    }
+    let joined = dotted || found.kind == Short::Title;
+    Some(if joined { with_next_word(behind, spoken) } else { (behind, spoken) })
+}
+
+/// Whether a short form is one at this place.
+fn holds(
+    short: &Abbreviation,
+    scan: Scan<'_>,
+    end: Scan<'_>,
+    dotted: bool,
+    speech: &Speech,
+) -> bool {
+    let behind = if dotted { end.skip(1) } else { end };
+    let capital = scan.peek().is_some_and(char::is_uppercase);
+    let next = behind.next_visible();
+    let same_line = behind.peek().is_some_and(is_gap);
+    match short.kind {
+        Short::Always => true,
+        Short::Dotted => dotted,
+        Short::Title => {
+            let name = same_line && next.is_some_and(char::is_uppercase);
+            let street = |a: &Abbreviation| a.kind == Short::Behind && a.written == short.written;
+            let ambiguous = speech.language().abbreviations.iter().any(street);
+            let certain = !ambiguous && dotted;
+            capital && (name || certain) && !(ambiguous && is_behind_name(scan, speech))
+        }
+        Short::Number => {
+            let number = next.is_some_and(|c| c.is_ascii_digit() || c == '#');
+            number && (dotted || capital) && (same_line || dotted)
+        }
+        Short::Behind => {
+            capital && (dotted || is_behind_name(scan, speech)) && is_behind_name(scan, speech)
+        }
+    }
+}
+
+/// Whether the word before is a name in the same line: "12 Main St.", not "the St."
+fn is_behind_name(scan: Scan<'_>, speech: &Speech) -> bool {
+    if !scan.before().is_some_and(is_gap) {
+        return false;
+    }
+    let word = scan.word_before();
+    let capital = scan.word_before_is_capital();
+    (capital && !speech.language().small_words.contains(&word.as_str()))
+        || speech.language().ordinal_endings.iter().any(|(ending, _)| {
+            word.strip_suffix(ending)
+                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        })
+}
+
+/// Whether what is behind a period begins a sentence, or nothing does.
+pub(super) fn ends_sentence(behind: Scan<'_>) -> bool {
+    match behind.peek() {
+        None | Some('\n' | '\r') => true,
+        Some(c) if is_gap(c) => {
+            behind.next_visible().is_none_or(|c| c.is_uppercase() || "\n“\"‘(".contains(c))
+        }
+        Some(c) => "\"”’)".contains(c),
+    }
+}
+
+/// U.S. Senate, C. S. Lewis, J.R.R. Tolkien, Ph.D.
+pub(super) fn initials<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mut end = scan;
+    let mut letters = String::new();
+    let mut last = end;
+    let mut inner_blank = false;
+    loop {
+        let mut ahead = end;
+        let part = ahead.letters();
+        let short =
+            part.len() == 1 || (part.len() == 2 && part[1].is_lowercase() && !letters.is_empty());
+        let short = short || (part == ['P', 'h']);
+        if !short || !part[0].is_uppercase() || !ahead.eat('.') {
+            break;
+        }
+        letters.extend(part);
+        last = ahead;
+        end = ahead;
+        if end.peek().is_some_and(is_gap)
+            && end.at(1).is_some_and(char::is_uppercase)
+            && end.at(2) == Some('.')
+        {
+            end = end.skip(1);
+            inner_blank = true;
+        }
+    }
+    let count = letters.chars().count();
+    if count == 0 {
+        return None;
+    }
+    if count == 1 {
+        return single_initial(scan, last, &letters, speech);
+    }
+    let spelled = speech.spell(&letters);
+    let name =
+        last.peek().is_some_and(is_gap) && last.next_visible().is_some_and(char::is_uppercase);
+    if name {
+        // "in the U.S. The": an article or pronoun begins a sentence.
+        let next = lower_case(last.next_word());
+        let starts = speech.language().small_words.contains(&next.as_str());
+        if starts && !inner_blank {
+            return Some((last, spelled + "."));
+        }
+        return Some(with_next_word(last, spelled));
+    }
+    if ends_sentence(last) {
+        return Some((last, spelled + "."));
+    }
+    Some(with_next_word(last, spelled))
+}
+
+/// "J. Smith": the period goes where a name follows and none ended the sentence.
+fn single_initial<'a>(
+    scan: Scan<'a>,
+    end: Scan<'a>,
+    letter: &str,
+    speech: &Speech,
+) -> Option<Reading<'a>> {
+    let name = end.peek().is_some_and(is_gap) && end.next_visible().is_some_and(char::is_uppercase);
+    let before = scan.word_before();
+    let capital = scan.word_before_is_capital() && before.chars().count() > 1;
+    let opens = before.is_empty() || capital;
+    (name && opens && letter != "I").then(|| with_next_word(end, speech.spell(letter)))
+}
+
+/// Henry IV, Chapter XII, World War II.
+pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
+    let letters = scan.eat_while(usize::MAX, |c| "IVXLCDM".contains(c));
+    let n = roman_value(letters)?;
+    let possessive = scan.peek().is_some_and(|c| c == '\'' || c == '’');
+    if !(scan.at_word_end() || possessive) || !start.before().is_some_and(is_gap) {
+        return None;
+    }
+    let language = speech.language();
+    let before = start.word_before();
+    let has = |list: &[&str]| list.contains(&before.as_str());
+    if has(language.numbered) || before == "war" {
+        return Some((scan, speech.count(n)));
+    }
+    if has(language.rulers) {
+        return Some((scan, (language.regnal)(&speech.ordinal(n, Gender::Masculine))));
+    }
+    // "Rocky II", "John Smith III"; one letter alone is a letter.
+    let name = start.word_before_is_capital() && !language.small_words.contains(&before.as_str());
+    let multiple = letters.len() >= 2 && letters.iter().all(|&c| c == 'I');
+    (name && multiple).then(|| (scan, speech.count(n)))
+}
+
+/// The value of a Roman numeral in its usual form, below 4,000.
+fn roman_value(letters: &[char]) -> Option<u64> {
+    const SIGNS: [(&str, u64); 13] = [
+        ("M", 1000),
+        ("CM", 900),
+        ("D", 500),
+        ("CD", 400),
+        ("C", 100),
+        ("XC", 90),
+        ("L", 50),
+        ("XL", 40),
+        ("X", 10),
+        ("IX", 9),
+        ("V", 5),
+        ("IV", 4),
+        ("I", 1),
+    ];
+    let text: String = letters.iter().collect();
+    let (mut rest, mut value) = (text.as_str(), 0);
+    for (sign, worth) in SIGNS {
+        while let Some(behind) = rest.strip_prefix(sign) {
+            rest = behind;
+            value += worth;
+        }
+    }
+    let mut again = String::new();
+    let mut left = value;
+    for (sign, worth) in SIGNS {
+        while left >= worth && value < 4000 {
+            again.push_str(sign);
+            left -= worth;
+        }
+    }
+    (rest.is_empty() && !text.is_empty() && again == text).then_some(value)
+}
+
+/// Words in capitals: spelled, spoken, or only loud.
+pub(super) fn capitals<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
+    let letters = scan.eat_while(usize::MAX, char::is_uppercase);
+    let count = letters.len();
+    let mut plural = scan;
+    let many = plural.eat('s') && plural.at_word_end() && count >= 2;
+    if many {
+        scan = plural;
+    }
+    let inside = start.before().is_some_and(|c| c.is_alphanumeric() || c == '\'' || c == '’');
+    if count < 2 || !scan.at_word_end() || inside {
+        return None;
+    }
+    let text: String = letters.iter().collect();
+    let said = if is_acronym(&text, speech) {
+        speech.acronym(&text)
+    } else if is_spelled(start, scan, &text, speech) {
+        speech.spell(&text)
+    } else {
+        return None;
+    };
+    let said = if many { (speech.language().plural)(&said) } else { said };
+    Some((scan, said))
+}
+
+/// Whether a word in capitals is spoken as a word.
+pub(super) fn is_acronym(word: &str, speech: &Speech) -> bool {
+    speech.language().acronyms.contains(&word)
+}
+
+/// Whether it is spoken letter by letter: known so, without a vowel, or short and not just loud among loud words.
+fn is_spelled(start: Scan<'_>, end: Scan<'_>, word: &str, speech: &Speech) -> bool {
+    let language = speech.language();
+    let known = |word: &str| language.initialisms.contains(&word);
+    let loud = |next: String| {
+        let capitals = next.chars().count() >= 2 && next.chars().all(char::is_uppercase);
+        capitals && (!known(&next) || language.loud_words.contains(&&*next))
+    };
+    let before = start.word_before().to_uppercase();
+    let among_loud =
+        loud(end.next_word().iter().collect()) || (start.word_before_is_loud() && loud(before));
+    let common = language.loud_words.contains(&word);
+    if known(word) {
+        return !(common && among_loud);
+    }
+    let count = word.chars().count();
+    let vowels = word.chars().any(|c| "AEIOUYÄÖÜÁÉÍÓÚÀÈÌÒÙÂÊÎÔÛ".contains(c));
+    if vowels {
+        count <= SPELLED_WITH_VOWELS_MAX && !common && !among_loud
+    } else {
+        count <= SPELLED_LETTERS_MAX && (!among_loud || count <= SPELLED_WITH_VOWELS_MAX)
+    }
+}

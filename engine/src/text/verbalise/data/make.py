@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Makes the tables of this folder from CLDR.
+
+    npm pack cldr-rbnf@48.2.0 cldr-dates-full@48.2.0 cldr-numbers-full@48.2.0 cldr-units-full@48.2.0
+    for f in *.tgz; do mkdir -p x/${f%-48*}; tar xzf $f -C x/${f%-48*} --strip-components=1; done
+    python3 make.py x
+
+LANG.rbnf is the spell-out rule file as it is. LANG.words has one name a line, its fields parted by tabs:
+
+    month  NUMBER  full  short
+    day    1..7 (Monday first)  full  short
+    money  ISO-CODE  one  other
+    unit   CLDR-NAME  gender (m, f, n or -)  one  other   ({0} is the number where the name is not just behind it)
+
+A file of a region (en-GB) holds only the lines that differ from its language's.
+"""
+
+import json
+import pathlib
+import sys
+
+LANGUAGES = ["en", "de", "es", "fr", "it", "nl", "pt"]
+REGIONS = ["en-GB", "de-AT", "pt-PT"]
+DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+MONEY = """AED ARS AUD BRL BTC CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY KRW MXN MYR NGN NOK NZD
+PEN PHP PLN RON RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR""".split()
+UNITS = """acceleration-meter-per-square-second area-acre area-hectare area-square-centimeter area-square-foot
+area-square-inch area-square-kilometer area-square-meter area-square-mile area-square-yard consumption-mile-per-gallon
+consumption-liter-per-100-kilometer digital-bit digital-byte digital-gigabit digital-gigabyte digital-kilobit digital-kilobyte
+digital-megabit digital-megabyte digital-petabyte digital-terabyte duration-day duration-hour duration-microsecond
+duration-millisecond duration-minute duration-month duration-nanosecond duration-second duration-week duration-year
+electric-ampere electric-milliampere electric-ohm electric-volt energy-calorie energy-joule energy-kilocalorie
+energy-kilojoule energy-kilowatt-hour force-newton frequency-gigahertz frequency-hertz frequency-kilohertz
+frequency-megahertz graphics-megapixel graphics-pixel graphics-dot-per-inch length-centimeter length-foot length-inch
+length-kilometer length-meter length-micrometer length-mile length-millimeter length-nanometer length-nautical-mile
+length-yard length-decimeter light-lumen light-lux mass-gram mass-kilogram mass-microgram mass-milligram mass-ounce mass-pound
+mass-tonne mass-stone power-gigawatt power-horsepower power-kilowatt power-megawatt power-milliwatt power-watt pressure-bar
+pressure-hectopascal pressure-kilopascal pressure-pascal pressure-pound-force-per-square-inch speed-kilometer-per-hour
+speed-knot speed-meter-per-second speed-mile-per-hour temperature-celsius temperature-fahrenheit temperature-generic
+temperature-kelvin volume-centiliter volume-cubic-centimeter volume-cubic-foot volume-cubic-meter volume-cup
+volume-deciliter volume-fluid-ounce volume-gallon volume-liter volume-milliliter volume-pint volume-quart
+volume-tablespoon volume-teaspoon torque-newton-meter angle-degree angle-arc-minute angle-arc-second""".split()
+
+
+def read(root, package, language, name):
+    path = root / package / "main" / language / name
+    return json.loads(path.read_text(encoding="utf-8"))["main"][language]
+
+
+def behind_number(pattern):
+    return pattern.removeprefix("{0} ").replace("\u00a0", " ")
+
+
+def words(root, language):
+    calendar = read(root, "cldr-dates-full", language, "ca-gregorian.json")["dates"]["calendars"]["gregorian"]
+    for number in range(1, 13):
+        names = [calendar["months"]["format"][width][str(number)] for width in ("wide", "abbreviated")]
+        yield ["month", str(number), *names]
+    for number, day in enumerate(DAYS, 1):
+        names = [calendar["days"]["format"][width][day] for width in ("wide", "abbreviated")]
+        yield ["day", str(number), *names]
+    currencies = read(root, "cldr-numbers-full", language, "currencies.json")["numbers"]["currencies"]
+    for code in MONEY:
+        names = currencies.get(code)
+        if names:
+            other = names.get("displayName-count-other", names["displayName"])
+            yield ["money", code, names.get("displayName-count-one", other), other]
+    units = read(root, "cldr-units-full", language, "units.json")["units"]["long"]
+    for name in UNITS:
+        unit = units[name]
+        other = unit["unitPattern-count-other"]
+        one = unit.get("unitPattern-count-one", other)
+        gender = unit.get("gender", "-")[0]
+        yield ["unit", name, gender, behind_number(one), behind_number(other)]
+
+
+def main():
+    root, here = pathlib.Path(sys.argv[1]), pathlib.Path(__file__).parent
+    base = {language: ["\t".join(row) for row in words(root, language)] for language in LANGUAGES}
+    for language in LANGUAGES + REGIONS:
+        rows = base.get(language)
+        if rows is None:
+            known = base[language.split("-")[0]]
+            rows = [row for row in ("\t".join(r) for r in words(root, language)) if row not in known]
+        (here / f"{language}.words").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        rules = root / "cldr-rbnf" / "rbnf" / f"{language.replace('-', '_')}-SpelloutRules.txt"
+        if rules.exists():
+            (here / f"{language}.rbnf").write_bytes(rules.read_bytes())
+    (here / "LICENSE").write_bytes((root / "cldr-rbnf" / "LICENSE").read_bytes())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+//! What is known of a language: its tables and the few readings whose order of words is its own. One file each.
+//!
+//! A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
+
+mod english;
+mod other;
+mod tables;
+
+use std::sync::OnceLock;
+
+use super::locale::Locale;
+use super::names::{Gender, Names};
+use super::number::Number;
+use super::rbnf::Rules;
+use super::scan::Scan;
+use super::speech::Speech;
+use crate::text::ids;
+
+/// All that is known of the language of one locale.
+#[derive(Debug)]
+pub(super) struct Tongue {
+    pub(super) locale: Locale,
+    pub(super) rules: Rules,
+    pub(super) names: Names,
+    pub(super) language: &'static Language,
+}
+
+/// A day, as far as it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Date {
+    /// 1 (Monday) to 7.
+    pub(super) weekday: Option<u32>,
+    pub(super) day: Option<u32>,
+    pub(super) month: u32,
+    pub(super) year: Option<u32>,
+    /// The month was written before the day.
+    pub(super) month_first: bool,
+}
+
+/// A time of day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Time {
+    pub(super) hour: u32,
+    pub(super) minute: u32,
+    pub(super) second: Option<u32>,
+    /// `am` or `pm` was written.
+    pub(super) half: Option<Half>,
+}
+
+/// Half of the day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    Am,
+    Pm,
+}
+
+/// Tables and readings of a language.
+#[derive(Debug)]
+pub(super) struct Language {
+    /// Rule sets of numbers: bare, as they are counted.
+    pub(super) counting: &'static str,
+    /// The same with "and", where a model wants it.
+    pub(super) counting_and: &'static str,
+    /// Before a masculine, a feminine and a neuter noun.
+    pub(super) cardinals: [&'static str; 3],
+    /// Ordinals of these genders.
+    pub(super) ordinals: [&'static str; 3],
+    pub(super) year: &'static str,
+    /// Which numbers take the form for one.
+    pub(super) is_one: fn(&Number) -> bool,
+    /// Endings that make digits an ordinal: `st`, `º`.
+    pub(super) ordinal_endings: &'static [(&'static str, Gender)],
+    pub(super) words: Words,
+    /// Signs that are read as a word wherever they stand.
+    pub(super) signs: &'static [(char, &'static str)],
+    /// What the letters A to Z are called.
+    pub(super) letters: [&'static str; 26],
+    /// Words of many ones: thousand, million; with their short forms.
+    pub(super) magnitudes: &'static [Magnitude],
+    pub(super) currencies: &'static [Currency],
+    /// Written units: sign and CLDR name, or the words for one and many.
+    pub(super) units: &'static [(&'static str, &'static str)],
+    pub(super) abbreviations: &'static [Abbreviation],
+    /// Words in capitals that are spoken letter by letter, and those that are spoken as words.
+    pub(super) initialisms: &'static [&'static str],
+    pub(super) acronyms: &'static [&'static str],
+    /// Words before a number that make it a year.
+    pub(super) year_openers: &'static [&'static str],
+    /// Words before a number that make it a count whatever its size.
+    pub(super) count_openers: &'static [&'static str],
+    /// Words before a day in digits.
+    pub(super) day_openers: &'static [&'static str],
+    /// Words before a score or ratio.
+    pub(super) ratio_openers: &'static [&'static str],
+    /// Words before digits that are told one by one.
+    pub(super) digit_openers: &'static [&'static str],
+    /// Words between which a slash means "or".
+    pub(super) slash_words: &'static [&'static str],
+    /// "a", "an": what follows them stands in the singular.
+    pub(super) articles: &'static [&'static str],
+    /// Words that are never a name nor a noun, in the form in which they open a sentence and inside one.
+    pub(super) small_words: &'static [&'static str],
+    /// Words in capitals that are only loud.
+    pub(super) loud_words: &'static [&'static str],
+    /// Words before a Roman numeral that is a number, and names before one that is an ordinal.
+    pub(super) numbered: &'static [&'static str],
+    pub(super) rulers: &'static [&'static str],
+    /// Short names behind the stroke of a price, and their words.
+    pub(super) per: &'static [(&'static str, &'static str)],
+    /// Between a day and its month, or a number of millions and its noun: "of".
+    pub(super) of: &'static str,
+    /// Names of months and days are written small.
+    pub(super) small_months: bool,
+    /// The words of a decade by those of its first year, where `1990s` is written.
+    pub(super) decades: Option<fn(&str) -> String>,
+    /// The ordinal behind the name of a ruler.
+    pub(super) regnal: fn(&str) -> String,
+    /// The plural of letters that are spelled.
+    pub(super) plural: fn(&str) -> String,
+    /// A whole number and the fraction behind it, in words and as it is written.
+    pub(super) mixed: fn(&str, &str, (u64, u64)) -> String,
+    pub(super) date: fn(&Speech, &Date) -> String,
+    pub(super) time: fn(&Speech, &Time) -> String,
+    pub(super) fraction: fn(&Speech, u64, u64) -> Option<String>,
+    /// Whether the word at the place behind a number is counted by it.
+    pub(super) is_counted: fn(Scan<'_>) -> bool,
+}
+
+/// Single words that readings are made of.
+#[derive(Debug)]
+pub(super) struct Words {
+    pub(super) minus: &'static str,
+    pub(super) plus: &'static str,
+    pub(super) plus_minus: &'static str,
+    pub(super) percent: &'static str,
+    pub(super) per_mille: &'static str,
+    /// Between two ends of a range.
+    pub(super) to: &'static str,
+    /// Between two sides of a score or ratio.
+    pub(super) ratio: &'static str,
+    pub(super) and: &'static str,
+    pub(super) number: &'static str,
+    pub(super) dot: &'static str,
+    pub(super) at: &'static str,
+    pub(super) slash: &'static str,
+    pub(super) dash: &'static str,
+    pub(super) underscore: &'static str,
+    pub(super) colon: &'static str,
+    pub(super) hash: &'static str,
+    pub(super) equals: &'static str,
+    pub(super) question_mark: &'static str,
+    pub(super) tilde: &'static str,
+    pub(super) version: &'static str,
+    pub(super) times: &'static str,
+    pub(super) by: &'static str,
+    pub(super) per: &'static str,
+    pub(super) square: &'static str,
+    pub(super) cubed: &'static str,
+    pub(super) to_the_power: &'static str,
+    pub(super) north: &'static str,
+    pub(super) south: &'static str,
+    pub(super) east: &'static str,
+    pub(super) west: &'static str,
+    pub(super) divided_by: &'static str,
+    pub(super) less_than: &'static str,
+    pub(super) greater_than: &'static str,
+    pub(super) at_most: &'static str,
+    pub(super) at_least: &'static str,
+    /// Between the numbers of 120/80.
+    pub(super) over: &'static str,
+    pub(super) or: &'static str,
+    pub(super) about: &'static str,
+    pub(super) hashtag: &'static str,
+}
+
+/// A word for a power of ten.
+#[derive(Debug)]
+pub(super) struct Magnitude {
+    /// As it is written: `million`, `m`.
+    pub(super) written: &'static str,
+    pub(super) one: &'static str,
+    pub(super) other: &'static str,
+    pub(super) gender: Gender,
+    /// It is written with a period: `Mio.`
+    pub(super) dotted: bool,
+    /// A noun behind it takes "of": `un millón de euros`.
+    pub(super) linked: bool,
+    /// Only behind an amount of money: `m` alone is metres.
+    pub(super) money_only: bool,
+}
+
+/// A currency sign or what is written in its place.
+#[derive(Debug)]
+pub(super) struct Currency {
+    pub(super) sign: &'static str,
+    pub(super) one: &'static str,
+    pub(super) other: &'static str,
+    pub(super) gender: Gender,
+    /// Its hundredth, for one and many.
+    pub(super) minor: Option<(&'static str, &'static str)>,
+}
+
+/// A short form that is read in full.
+#[derive(Debug)]
+pub(super) struct Abbreviation {
+    /// In lower case, without its last period.
+    pub(super) written: &'static str,
+    pub(super) spoken: &'static str,
+    pub(super) kind: Short,
+}
+
+/// Where a short form is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Short {
+    /// With its period, wherever it stands.
+    Dotted,
+    /// With or without its period.
+    Always,
+    /// Before a name, with or without its period.
+    Title,
+    /// Before a number.
+    Number,
+    /// Behind a name, as in an address or a company.
+    Behind,
+}
+
+impl Tongue {
+    /// What is known for a locale. Read once.
+    pub(super) fn of(locale: Locale) -> &'static Self {
+        static TONGUES: [OnceLock<Tongue>; Locale::COUNT] =
+            [const { OnceLock::new() }; Locale::COUNT];
+        TONGUES[locale.index()].get_or_init(|| Self::read(locale))
+    }
+
+    fn read(locale: Locale) -> Self {
+        macro_rules! data {
+            ($name:literal) => {
+                include_str!(concat!("../data/", $name))
+            };
+        }
+        let (rules, names, language) = match locale.language() {
+            ids::Language::English => (data!("en.rbnf"), data!("en.words"), &english::ENGLISH),
+            ids::Language::German => (data!("de.rbnf"), data!("de.words"), &other::GERMAN),
+            ids::Language::Spanish => (data!("es.rbnf"), data!("es.words"), &other::SPANISH),
+            ids::Language::French => (data!("fr.rbnf"), data!("fr.words"), &other::FRENCH),
+            ids::Language::Italian => (data!("it.rbnf"), data!("it.words"), &other::ITALIAN),
+            ids::Language::Dutch => (data!("nl.rbnf"), data!("nl.words"), &other::DUTCH),
+            ids::Language::Portuguese => (data!("pt.rbnf"), data!("pt.words"), &other::PORTUGUESE),
+        };
+        let (rules, region) = match locale.tag() {
+            "pt-PT" | "pt-AO" => (data!("pt-PT.rbnf"), data!("pt-PT.words")),
+            "de-AT" => (rules, data!("de-AT.words")),
+            "en-US" | "en-CA" => (rules, ""),
+            tag if tag.starts_with("en-") => (rules, data!("en-GB.words")),
+            _ => (rules, ""),
+        };
+        Self { locale, rules: Rules::parse(rules), names: Names::read(&[region, names]), language }
+    }
+}

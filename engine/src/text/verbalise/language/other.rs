@@ -1,0 +1,153 @@
+//! Languages whose numbers are read, and little else.
+
+use super::{Date, Language, Time, Words};
+use crate::text::verbalise::number::Number;
+use crate::text::verbalise::scan::Scan;
+use crate::text::verbalise::speech::Speech;
+
+const GENDERS: [&str; 3] =
+    ["spellout-cardinal-masculine", "spellout-cardinal-feminine", "spellout-cardinal-masculine"];
+const ORDINALS: [&str; 3] =
+    ["spellout-ordinal-masculine", "spellout-ordinal-feminine", "spellout-ordinal-masculine"];
+
+pub(super) const GERMAN: Language = Language {
+    cardinals: [
+        "spellout-cardinal-masculine",
+        "spellout-cardinal-feminine",
+        "spellout-cardinal-neuter",
+    ],
+    ordinals: ["spellout-ordinal"; 3],
+    words: Words { minus: "minus", percent: "Prozent", to: "bis", and: "und", ..NO_WORDS },
+    ..BARE
+};
+
+pub(super) const SPANISH: Language = Language {
+    words: Words { minus: "menos", percent: "por ciento", to: "a", and: "y", ..NO_WORDS },
+    ..BARE
+};
+
+pub(super) const FRENCH: Language = Language {
+    is_one: |number| number.is(0) || number.is(1),
+    words: Words { minus: "moins", percent: "pour cent", to: "à", and: "et", ..NO_WORDS },
+    ..BARE
+};
+
+pub(super) const ITALIAN: Language = Language {
+    words: Words { minus: "meno", percent: "per cento", to: "a", and: "e", ..NO_WORDS },
+    ..BARE
+};
+
+pub(super) const DUTCH: Language = Language {
+    cardinals: ["spellout-cardinal"; 3],
+    ordinals: ["spellout-ordinal"; 3],
+    words: Words { minus: "min", percent: "procent", to: "tot", and: "en", ..NO_WORDS },
+    ..BARE
+};
+
+pub(super) const PORTUGUESE: Language = Language {
+    is_one: |number| number.is(0) || number.is(1),
+    words: Words { minus: "menos", percent: "por cento", to: "a", and: "e", ..NO_WORDS },
+    ..BARE
+};
+
+/// A language of which only the numbers are known.
+const BARE: Language = Language {
+    counting: "spellout-numbering",
+    counting_and: "spellout-numbering",
+    cardinals: GENDERS,
+    ordinals: ORDINALS,
+    year: "spellout-numbering-year",
+    is_one: |number: &Number| number.is(1),
+    ordinal_endings: &[],
+    words: NO_WORDS,
+    signs: &[],
+    letters: [
+        "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r",
+        "s", "t", "u", "v", "w", "x", "y", "z",
+    ],
+    magnitudes: &[],
+    currencies: &[],
+    units: &[],
+    abbreviations: &[],
+    initialisms: &[],
+    acronyms: &[],
+    year_openers: &[],
+    count_openers: &[],
+    day_openers: &[],
+    ratio_openers: &[],
+    digit_openers: &[],
+    slash_words: &[],
+    articles: &[],
+    small_words: &[],
+    loud_words: &[],
+    numbered: &[],
+    rulers: &[],
+    per: &[],
+    of: "",
+    small_months: true,
+    decades: None,
+    regnal: str::to_owned,
+    plural: str::to_owned,
+    mixed: |whole, part, _| format!("{whole} {part}"),
+    date,
+    time,
+    fraction: |_, _, _| None,
+    is_counted: |_: Scan<'_>| false,
+};
+
+const NO_WORDS: Words = Words {
+    minus: "",
+    plus: "",
+    plus_minus: "",
+    percent: "",
+    per_mille: "",
+    to: "",
+    ratio: "",
+    and: "",
+    number: "",
+    dot: "",
+    at: "",
+    slash: "",
+    dash: "",
+    underscore: "",
+    colon: "",
+    hash: "",
+    equals: "",
+    question_mark: "",
+    tilde: "",
+    version: "",
+    times: "",
+    by: "",
+    per: "",
+    square: "",
+    cubed: "",
+    to_the_power: "",
+    north: "",
+    south: "",
+    east: "",
+    west: "",
+    divided_by: "",
+    less_than: "",
+    greater_than: "",
+    at_most: "",
+    at_least: "",
+    over: "",
+    or: "",
+    about: "",
+    hashtag: "",
+};
+
+/// Day, month, year.
+fn date(speech: &Speech, date: &Date) -> String {
+    let weekday = date.weekday.map(|day| format!("{},", speech.names().day(day)));
+    let day = date.day.map(|day| speech.count(day.into()));
+    let year = date.year.map(|year| speech.year(year.into()));
+    let month = Some(speech.names().month(date.month).to_owned());
+    [weekday, day, month, year].into_iter().flatten().collect::<Vec<String>>().join(" ")
+}
+
+/// Hour, minute, second.
+fn time(speech: &Speech, time: &Time) -> String {
+    let parts = [Some(time.hour), Some(time.minute).filter(|&m| m > 0), time.second];
+    parts.into_iter().flatten().map(|n| speech.count(n.into())).collect::<Vec<String>>().join(" ")
+}

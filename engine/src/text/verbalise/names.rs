@@ -1,0 +1,124 @@
+//! Names from CLDR: months, days, currencies and units of a language, with what a region writes otherwise.
+
+/// The names of one locale.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    months: Vec<Name>,
+    days: Vec<Name>,
+    money: Vec<Noun>,
+    units: Vec<Noun>,
+}
+
+/// A name in full and its short form, without a period.
+#[derive(Debug)]
+struct Name {
+    number: u32,
+    full: &'static str,
+    short: &'static str,
+}
+
+/// Something that is counted.
+#[derive(Debug)]
+pub(super) struct Noun {
+    /// ISO code of a currency, CLDR name of a unit.
+    key: &'static str,
+    /// Its gender, where the language has one.
+    pub(super) gender: Gender,
+    /// The form for one.
+    pub(super) one: &'static str,
+    /// The form for all other numbers.
+    pub(super) other: &'static str,
+}
+
+/// What an adjective or number word agrees with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Gender {
+    #[default]
+    Masculine,
+    Feminine,
+    Neuter,
+}
+
+impl Names {
+    /// Reads the tables of a language; those of a region, read before, win.
+    pub(super) fn read(tables: &[&'static str]) -> Self {
+        let mut names = Self::default();
+        for line in tables.iter().flat_map(|table| table.lines()) {
+            let fields: Vec<&'static str> = line.split('\t').collect();
+            names.add(&fields);
+        }
+        names
+    }
+
+    fn add(&mut self, fields: &[&'static str]) {
+        match *fields {
+            ["month", number, full, short] => put(&mut self.months, number, full, short),
+            ["day", number, full, short] => put(&mut self.days, number, full, short),
+            ["money", key, one, other] => {
+                put_noun(&mut self.money, Noun { key, gender: Gender::default(), one, other });
+            }
+            ["unit", key, gender, one, other] => {
+                let gender = match gender {
+                    "f" => Gender::Feminine,
+                    "n" => Gender::Neuter,
+                    _ => Gender::Masculine,
+                };
+                put_noun(&mut self.units, Noun { key, gender, one, other });
+            }
+            _ => {}
+        }
+    }
+
+    /// The full name of a month, 1 to 12.
+    pub(super) fn month(&self, number: u32) -> &'static str {
+        full(&self.months, number)
+    }
+
+    /// The full name of a day of the week, 1 (Monday) to 7.
+    pub(super) fn day(&self, number: u32) -> &'static str {
+        full(&self.days, number)
+    }
+
+    /// Which month a word names, in lower case and without a period; and whether by its short form.
+    pub(super) fn find_month(&self, word: &str) -> Option<(u32, bool)> {
+        find(&self.months, word)
+    }
+
+    /// Which day of the week a word names, likewise.
+    pub(super) fn find_day(&self, word: &str) -> Option<(u32, bool)> {
+        find(&self.days, word)
+    }
+
+    /// The currency of an ISO code.
+    pub(super) fn money(&self, code: &str) -> Option<&Noun> {
+        self.money.iter().find(|noun| noun.key == code)
+    }
+
+    /// The unit of a CLDR name.
+    pub(super) fn unit(&self, key: &str) -> Option<&Noun> {
+        self.units.iter().find(|noun| noun.key == key)
+    }
+}
+
+fn put(names: &mut Vec<Name>, number: &str, full: &'static str, short: &'static str) {
+    let number = number.parse().unwrap_or_default();
+    if !names.iter().any(|known| known.number == number) {
+        names.push(Name { number, full, short: short.trim_end_matches('.') });
+    }
+}
+
+fn full(names: &[Name], number: u32) -> &'static str {
+    names.iter().find(|name| name.number == number).map_or("", |name| name.full)
+}
+
+fn put_noun(nouns: &mut Vec<Noun>, noun: Noun) {
+    if !nouns.iter().any(|known| known.key == noun.key) {
+        nouns.push(noun);
+    }
+}
+
+fn find(names: &[Name], word: &str) -> Option<(u32, bool)> {
+    let same = |name: &str| name.to_lowercase() == word;
+    let name = names.iter().find(|n| same(n.full) || same(n.short))?;
+    Some((name.number, !same(name.full)))
+}

@@ -1,0 +1,148 @@
+//! Numbers and letters in words, as one voice wants them: a language and the conventions of a model.
+
+use super::conventions::{Acronyms, Conventions, Initialisms};
+use super::language::{Language, Tongue, Words};
+use super::locale::Locale;
+use super::names::{Gender, Names};
+use super::number::Number;
+
+/// What readings are made with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Speech {
+    pub(super) tongue: &'static Tongue,
+    pub(super) conventions: Conventions,
+}
+
+impl Speech {
+    pub(super) fn new(locale: Locale, conventions: Conventions) -> Self {
+        Self { tongue: Tongue::of(locale), conventions }
+    }
+
+    pub(super) fn language(&self) -> &'static Language {
+        self.tongue.language
+    }
+
+    pub(super) fn words(&self) -> &'static Words {
+        &self.tongue.language.words
+    }
+
+    pub(super) fn names(&self) -> &'static Names {
+        &self.tongue.names
+    }
+
+    fn say(&self, set: &str, n: u64) -> String {
+        let mut out = String::new();
+        self.tongue.rules.say(set, n, &mut out);
+        if out.contains(',') { out.replace(',', "") } else { out }
+    }
+
+    /// The words of a whole number that stands alone.
+    pub(super) fn count(&self, n: u64) -> String {
+        let language = self.language();
+        let with_and = self.conventions.number_and;
+        self.say(if with_and { language.counting_and } else { language.counting }, n)
+    }
+
+    /// The words of a whole number before a noun of a gender.
+    pub(super) fn cardinal(&self, n: u64, gender: Gender) -> String {
+        let set = self.language().cardinals[gender as usize];
+        if set == self.language().counting { self.count(n) } else { self.say(set, n) }
+    }
+
+    /// The words of an ordinal.
+    pub(super) fn ordinal(&self, n: u64, gender: Gender) -> String {
+        self.say(self.language().ordinals[gender as usize], n)
+    }
+
+    /// The words of a year.
+    pub(super) fn year(&self, n: u64) -> String {
+        self.say(self.language().year, n).replace("oh-", "oh ")
+    }
+
+    /// The words of a number with sign and fraction, before a noun of a gender.
+    pub(super) fn number(&self, number: &Number, gender: Gender) -> String {
+        let mut out = String::new();
+        let words = self.words();
+        if number.negative {
+            out.push_str(words.minus);
+            out.push(' ');
+        }
+        match number.value() {
+            Some(n) if number.fraction.is_empty() => out.push_str(&self.cardinal(n, gender)),
+            Some(n) => out.push_str(&self.count(n)),
+            None => out.push_str(&self.digits(&number.whole)),
+        }
+        if !number.fraction.is_empty() {
+            let language = self.language();
+            let comma = self.tongue.locale.marks().decimal == ',';
+            let point = self.tongue.rules.point(language.cardinals[0], comma);
+            out = format!("{out} {point} {}", self.digits(&number.fraction));
+        }
+        out
+    }
+
+    /// The words of digits, one by one; what is no digit is passed over.
+    pub(super) fn digits(&self, digits: &str) -> String {
+        let digits = digits.chars().filter_map(|c| c.to_digit(10));
+        let words: Vec<String> =
+            digits.map(|d| self.say(self.language().counting, d.into())).collect();
+        words.join(" ")
+    }
+
+    /// Letters to be spoken one by one.
+    pub(super) fn spell(&self, letters: &str) -> String {
+        let capital = |c: char| c.to_uppercase().collect::<String>();
+        let one_by_one = |name: &dyn Fn(char) -> String| {
+            letters.chars().map(name).collect::<Vec<String>>().join(" ")
+        };
+        match self.conventions.initialisms {
+            Initialisms::Caps => letters.chars().map(capital).collect(),
+            Initialisms::Spaced => one_by_one(&capital),
+            Initialisms::Names => one_by_one(&|c| self.letter(c)),
+        }
+    }
+
+    /// What a letter is called.
+    fn letter(&self, c: char) -> String {
+        let plain = c.to_ascii_lowercase();
+        if plain.is_ascii_lowercase() {
+            self.language().letters[usize::from(plain as u8 - b'a')].to_owned()
+        } else {
+            c.to_uppercase().collect()
+        }
+    }
+
+    /// Letters in capitals that are spoken as a word.
+    pub(super) fn acronym(&self, word: &str) -> String {
+        match self.conventions.acronyms {
+            Acronyms::Caps => word.to_owned(),
+            Acronyms::Capitalised => {
+                let mut letters = word.chars();
+                let first: String = letters.by_ref().take(1).collect();
+                first + &letters.as_str().to_lowercase()
+            }
+        }
+    }
+
+    /// Numbers of a name, in the pairs that people say them in: 747 as seven forty-seven, 4090 as forty ninety.
+    pub(super) fn pairs(&self, digits: &str) -> String {
+        let n = digits.parse::<u64>().unwrap_or_default();
+        match digits.len() {
+            _ if digits.starts_with('0') => self.digits(digits),
+            1 | 2 => self.count(n),
+            3 | 4 if n % 1000 == 0 || (digits.len() == 3 && n.is_multiple_of(100)) => self.count(n),
+            3 | 4 => {
+                if n % 1000 < 10 {
+                    return self.count(n);
+                }
+                let (high, low) = (self.count(n / 100), n % 100);
+                match low {
+                    0 => self.year(n),
+                    1..=9 => format!("{high} {}", self.digits(&digits[digits.len() - 2..])),
+                    _ => format!("{high} {}", self.count(low)),
+                }
+            }
+            _ => self.digits(digits),
+        }
+    }
+}

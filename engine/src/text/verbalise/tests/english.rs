@@ -1,0 +1,359 @@
+//! English, row by row. Numbers after CLDR, forms after the Chicago Manual of Style (chapter 9, numbers) and the Oxford
+//! guide; ambiguous forms in both directions.
+
+use super::*;
+
+#[test]
+fn numbers() {
+    check(
+        "en-US",
+        Conventions::DEFAULT,
+        &[
+            ("I have 3 cats.", "I have three cats."),
+            (
+                "1,234,567 people",
+                "one million two hundred thirty-four thousand five hundred sixty-seven people",
+            ),
+            ("3.14 is pi", "three point one four is pi"),
+            ("It fell to -5.", "It fell to minus five."),
+            ("It rose by +3.", "It rose by plus three."),
+            ("0.05 and .5", "zero point zero five and zero point five"),
+            ("5.3 million users", "five point three million users"),
+            ("1/2 cup", "one half cup"),
+            ("3/4 done", "three quarters done"),
+            ("3 1/2 cups", "three and a half cups"),
+            ("2 3/4 cups", "two and three quarters cups"),
+            ("3½ hours", "three and a half hours"),
+            ("½ price", "one half price"),
+            ("the 21st century", "the twenty-first century"),
+            ("the 1,000th time", "the one thousandth time"),
+            ("1st, 2nd, 3rd and 4th", "first, second, third and fourth"),
+            ("pages 10-15", "pages ten to fifteen"),
+            ("pages 10–15.", "pages ten to fifteen."),
+            ("won 3-2", "won three to two"),
+            ("a ratio of 3:2", "a ratio of three to two"),
+            ("a 16:9 screen", "a sixteen to nine screen"),
+            ("50% off", "fifty percent off"),
+            ("5-10% more", "five to ten percent more"),
+            ("12.5%", "twelve point five percent"),
+            ("open 24/7", "open twenty-four seven"),
+            ("120/80", "one hundred twenty over eighty"),
+            ("~20 left", "about twenty left"),
+            ("2 + 2 = 4", "two plus two equals four"),
+            ("10 - 4 = 6", "ten minus four equals six"),
+            ("3 × 4", "three by four"),
+            ("5 * 3", "five times three"),
+            ("x^2 and 2^10", "x squared and two to the power of ten"),
+            ("a ≤ b", "a less than or equal to b"),
+            ("5 > 3", "five greater than three"),
+            (
+                "12345678901234567890",
+                "one two three four five six seven eight nine zero one two three four five six seven eight nine zero",
+            ),
+            ("007", "zero zero seven"),
+        ],
+    );
+}
+
+#[test]
+fn years_and_counts() {
+    check(
+        "en-US",
+        Conventions::DEFAULT,
+        &[
+            ("In 2026 we moved.", "In twenty twenty-six we moved."),
+            ("2026 apples", "two thousand twenty-six apples"),
+            ("since 1066", "since ten sixty-six"),
+            ("It was 1984.", "It was nineteen eighty-four."),
+            ("He paid 1500.", "He paid one thousand five hundred."),
+            ("from 1990–2000", "from nineteen ninety to two thousand"),
+            ("the 1990s", "the nineteen nineties"),
+            ("the '90s and the 80s", "the nineties and the eighties"),
+            ("in 1905", "in nineteen oh five"),
+            ("2,026 people", "two thousand twenty-six people"),
+            ("The 2026 World Cup", "The twenty twenty-six World Cup"),
+        ],
+    );
+}
+
+#[test]
+fn money() {
+    check(
+        "en-US",
+        Conventions::DEFAULT,
+        &[
+            (
+                "Your total is $1,234.50, thanks.",
+                "Your total is one thousand two hundred thirty-four dollars and fifty cents, thanks.",
+            ),
+            ("$1", "one dollar"),
+            ("$0.99", "ninety-nine cents"),
+            ("$5.00", "five dollars"),
+            ("$1.01", "one dollar and one cent"),
+            ("-$20", "minus twenty dollars"),
+            ("USD 5.3m", "five point three million US dollars"),
+            ("$2.5 billion", "two point five billion dollars"),
+            ("a $20 million deal", "a twenty million dollar deal"),
+            ("£3.50", "three pounds and fifty pence"),
+            ("20 €", "twenty euros"),
+            ("€1.5bn", "one point five billion euros"),
+            ("¥500", "five hundred yen"),
+            ("$5-10", "five to ten dollars"),
+            ("$20/month", "twenty dollars per month"),
+            ("$15/hr", "fifteen dollars per hour"),
+            ("$80k", "eighty thousand dollars"),
+            ("CHF 20", "twenty Swiss francs"),
+        ],
+    );
+}
+
+#[test]
+fn days_and_times() {
+    check(
+        "en-US",
+        Conventions::DEFAULT,
+        &[
+            ("due 11/29/2026 at", "due November twenty-ninth twenty twenty-six at"),
+            ("2026-11-29", "November twenty-ninth twenty twenty-six"),
+            ("29.11.2026", "November twenty-ninth twenty twenty-six"),
+            ("November 29, 2026", "November twenty-ninth, twenty twenty-six"),
+            ("Nov. 29th", "November twenty-ninth"),
+            ("29 November 2026", "the twenty-ninth of November twenty twenty-six"),
+            ("the 4th of July", "the fourth of July"),
+            ("Sunday, Nov 29", "Sunday, November twenty-ninth"),
+            ("in Nov. 2026", "in November twenty twenty-six"),
+            ("due 11/29.", "due November twenty-ninth."),
+            ("3/4/26", "March fourth twenty twenty-six"),
+            ("at 3:45 PM.", "at three forty-five PM."),
+            ("at 3:45pm", "at three forty-five PM"),
+            ("5 p.m. today", "five PM today"),
+            ("until 5 p.m. Then", "until five PM. Then"),
+            ("at 3:00", "at three o'clock"),
+            ("at 9:05", "at nine oh five"),
+            ("at 15:45", "at fifteen forty-five"),
+            ("at 15:00", "at fifteen hundred"),
+            ("9-11am", "nine to eleven AM"),
+            ("9:00-17:00", "nine to seventeen hundred"),
+            (
+                "2026-11-29T15:45:00Z",
+                "November twenty-ninth twenty twenty-six fifteen forty-five UTC",
+            ),
+            ("May 5 people come", "May fifth people come"),
+            ("it may 5 fold", "it may five fold"),
+        ],
+    );
+    check(
+        "en-GB",
+        Conventions::DEFAULT,
+        &[
+            ("due 29/11/2026", "due the twenty-ninth of November twenty twenty-six"),
+            ("3/4/26", "the third of April twenty twenty-six"),
+            ("5 km", "five kilometres"),
+        ],
+    );
+}
+
+#[test]
+fn measures() {
+    check(
+        "en-US",
+        Conventions::DEFAULT,
+        &[
+            ("5.2 km", "five point two kilometers"),
+            ("1 kg of flour", "one kilogram of flour"),
+            ("100km/h", "one hundred kilometers per hour"),
+            ("20°C", "twenty degrees Celsius"),
+            ("-5 °F", "minus five degrees Fahrenheit"),
+            ("5 m²", "five square meters"),
+            ("16GB of RAM", "sixteen gigabytes of Ram"),
+            ("5-10 kg", "five to ten kilograms"),
+            ("a 5-km run", "a five kilometer run"),
+            ("5'10\"", "five feet ten inches"),
+            ("40.7128° N", "forty point seven one two eight degrees north"),
+            ("30 min", "thirty minutes"),
+            ("5 in the box", "five in the box"),
+            ("10 in.", "ten inches."),
+            ("4K video", "four K video"),
+        ],
+    );
+}
+
+#[test]
+fn telephones_cards_and_machines() {
+    check(
+        "en-US",
+        Conventions::DEFAULT,
+        &[
+            (
+                "Call +1 (415) 555-0132 or",
+                "Call plus one, four one five, five five five, zero one three two or",
+            ),
+            ("(415) 555-0132.", "four one five, five five five, zero one three two."),
+            ("415-555-0132", "four one five, five five five, zero one three two"),
+            ("415.555.0132", "four one five, five five five, zero one three two"),
+            ("1-800-555-0199", "one, eight hundred, five five five, zero one nine nine"),
+            ("020 7946 0958", "zero two zero, seven nine four six, zero nine five eight"),
+            ("dial 555-0132", "dial five five five, zero one three two"),
+            (
+                "card 4111 1111 1111 1111",
+                "card four one one one, one one one one, one one one one, one one one one",
+            ),
+            ("order 48213977", "order four eight two one three nine seven seven"),
+            ("ID 123-45-6789", "ID one two three, four five, six seven eight nine"),
+            ("192.168.0.1", "one nine two dot one six eight dot zero dot one"),
+            ("Python 3.12.1", "Python three dot twelve dot one"),
+            ("v2.1.3", "version two dot one dot three"),
+            ("ext. 42", "extension forty-two"),
+        ],
+    );
+}
+
+#[test]
+fn names_with_digits() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("an H100 card", "an H one hundred card"),
+            ("A4 paper", "A four paper"),
+            ("COVID-19", "COVID nineteen"),
+            ("GPT-4o", "G P T four O"),
+            ("B2B", "B two B"),
+            ("MP3", "M P three"),
+            ("the F-16", "the F sixteen"),
+            ("X570", "X five seventy"),
+            ("my_file_name stays", "my file name stays"),
+            ("call getUserName() now", "call get User Name now"),
+            ("ISO-9001", "I S O nine thousand one"),
+            ("5G and 3D", "five G and three D"),
+        ],
+    );
+}
+
+#[test]
+fn addresses() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("see https://example.com/help.", "see example dot com slash help."),
+            ("test.user@example.com", "test dot user at example dot com"),
+            ("www.bbc.co.uk", "W W W dot B B C dot C O dot U K"),
+            (
+                "https://docs.example.com/a?b=1",
+                "docs dot example dot com slash A question mark B equals one",
+            ),
+            ("open report.pdf", "open report dot P D F"),
+            ("on github.com/rust-lang", "on github dot com slash rust dash lang"),
+            ("end of it.Then", "end of it.Then"),
+            ("#MondayMotivation", "hashtag Monday Motivation"),
+            ("by @jane_doe42", "by at jane doe forty-two"),
+            ("#1 choice", "number one choice"),
+        ],
+    );
+}
+
+#[test]
+fn short_forms() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("Dr. Okafor lives on Main St.", "Doctor Okafor lives on Main Street."),
+            ("St. John's Church", "Saint John's Church"),
+            ("12 Main St. in Oslo", "twelve Main Street in Oslo"),
+            ("Lake Dr. is closed", "Lake Drive is closed"),
+            ("Mr. and Mrs. Smith", "Mister and Missus Smith"),
+            ("Ask Prof. Lind", "Ask Professor Lind"),
+            ("apples, pears, etc.", "apples, pears, et cetera."),
+            ("etc. and so on", "et cetera and so on"),
+            ("e.g. bread", "for example bread"),
+            ("i.e., now", "that is, now"),
+            ("No. 5", "number five"),
+            ("No. That is wrong.", "No. That is wrong."),
+            ("cats vs. dogs", "cats versus dogs"),
+            ("approx. 5 kg", "approximately five kilograms"),
+            ("in the U.S. Senate", "in the U S Senate"),
+            ("in the U.S. She", "in the U S. She"),
+            ("C. S. Lewis", "C S Lewis"),
+            ("J.R.R. Tolkien", "J R R Tolkien"),
+            ("a Ph.D. in", "a P H D in"),
+            ("John Smith Jr.", "John Smith Junior."),
+            ("w/o sugar", "without sugar"),
+            ("Fig. 3 and p. 12", "figure three and page twelve"),
+        ],
+    );
+}
+
+#[test]
+fn letters_and_words_in_capitals() {
+    let rows = [
+        ("The FBI and NASA", "The FBI and Nasa", "The F B I and NASA", "The eff bee eye and NASA"),
+        ("our CEO", "our CEO", "our C E O", "our see ee oh"),
+        ("two PCs", "two PCs", "two P C's", "two pee see's"),
+        ("STOP NOW", "STOP NOW", "STOP NOW", "STOP NOW"),
+        ("IT IS FREE", "IT IS FREE", "IT IS FREE", "IT IS FREE"),
+        ("the IT team", "the IT team", "the I T team", "the eye tee team"),
+        ("in the UK.", "in the UK.", "in the U K.", "in the you kay."),
+        ("an HTTP server", "an HTTP server", "an H T T P server", "an aitch tee tee pee server"),
+    ];
+    let names = Conventions { initialisms: Initialisms::Names, ..SPACED };
+    for (text, caps, spaced, named) in rows {
+        assert_eq!(say("en-US", Conventions::DEFAULT, text), caps);
+        assert_eq!(say("en-US", SPACED, text), spaced);
+        assert_eq!(say("en-US", names, text), named);
+    }
+    let with_and = Conventions { number_and: true, ..SPACED };
+    assert_eq!(
+        say("en-GB", with_and, "1,234,567"),
+        "one million two hundred and thirty-four thousand five hundred and sixty-seven"
+    );
+}
+
+#[test]
+fn roman_numerals() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("Henry IV was", "Henry the fourth was"),
+            ("the IV drip", "the I V drip"),
+            ("Chapter XII", "Chapter twelve"),
+            ("World War II ended", "World War two ended"),
+            ("Elizabeth II's", "Elizabeth the second's"),
+            ("I am", "I am"),
+            ("Super Bowl LVIII", "Super Bowl fifty-eight"),
+            ("Rocky II", "Rocky two"),
+            ("an MD", "an M D"),
+        ],
+    );
+}
+
+#[test]
+fn signs() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("R&D", "R and D"),
+            ("Tom & Ann", "Tom and Ann"),
+            ("§ 5", "section five"),
+            ("90° left", "ninety degrees left"),
+            ("5 ± 2", "five plus or minus two"),
+            ("and/or", "and or"),
+            ("a → b", "a to b"),
+            ("Wait... now", "Wait... now"),
+            ("one — two", "one — two"),
+            ("10m²", "ten square meters"),
+            ("١٢ and ５", "twelve and five"),
+        ],
+    );
+}
+
+#[test]
+fn what_stands_between_double_angles_is_passed_through() {
+    assert_eq!(
+        say("en-US", SPACED, "<<Siân K9 $5>> sings 2 <<songs"),
+        "Siân K9 $5 sings two <<songs"
+    );
+}

@@ -1,0 +1,185 @@
+//! What is said for what is written, and that nothing else decides it.
+
+mod english;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::text::spoken::Spoken;
+
+/// How the nano voice wants letters: apart from each other.
+const SPACED: Conventions =
+    Conventions { initialisms: Initialisms::Spaced, acronyms: Acronyms::Caps, number_and: false };
+
+/// Long enough for every rule of the tests.
+const HOLD_CHARS: usize = 200;
+
+fn read(locale: &str, conventions: Conventions, text: &str) -> Vec<Spoken> {
+    let locale = locale.parse().unwrap();
+    let mut verbaliser = Verbaliser::new(Some((locale, conventions)), HOLD_CHARS);
+    let mut out = Vec::new();
+    for (i, ch) in text.chars().enumerate() {
+        verbaliser.push(Spoken::at(ch, i as u32));
+    }
+    verbaliser.settle(true, &mut out);
+    out
+}
+
+fn say(locale: &str, conventions: Conventions, text: &str) -> String {
+    read(locale, conventions, text).iter().map(|s| s.ch).collect()
+}
+
+/// Checks all rows, and that what is spoken is read as itself; tells all that fail.
+#[track_caller]
+fn check(locale: &str, conventions: Conventions, rows: &[(&str, &str)]) {
+    let said = rows.iter().map(|(text, spoken)| (text, spoken, say(locale, conventions, text)));
+    let wrong: Vec<String> = said
+        .filter(|(_, spoken, said)| said != *spoken || say(locale, conventions, said) != *said)
+        .map(|(text, spoken, said)| {
+            format!(
+                "{text:?}\n  must be {spoken:?}\n  but is  {said:?}\n  read as {:?}",
+                say(locale, conventions, &said)
+            )
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Pieces that readings are made of, so that random texts are full of them.
+fn spoken_text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        prop::sample::select(vec![
+            "$",
+            "€",
+            "1,234.50",
+            "11/29/2026",
+            "3:45",
+            " p.m.",
+            "Dr. ",
+            "Nov. ",
+            "29",
+            "th",
+            " ",
+            ", ",
+            ". ",
+            "https://",
+            "example.com",
+            "@",
+            "a.b",
+            "#",
+            "IV",
+            "Henry ",
+            "NASA",
+            "FBI",
+            "km",
+            "/h",
+            "%",
+            "-",
+            "–",
+            "+1 (415) 555-0132",
+            "192.168.0.1",
+            "v2",
+            ".1",
+            "1/2",
+            "½",
+            "²",
+            "٣",
+            "<<",
+            ">>",
+            "H100",
+            "COVID-19",
+            "my_name",
+            "°C",
+            "\n",
+            "5",
+            "2026",
+            " apples",
+            " million",
+            "USD ",
+            "U.S.",
+            "J. ",
+            "Smith",
+            "'",
+            "\"",
+            "'90s",
+            "=",
+            "<",
+            "*",
+            "^",
+            "5'10\"",
+            "°",
+            " N",
+        ])
+        .prop_map(str::to_owned),
+        "(?s).{0,4}",
+    ];
+    prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+}
+
+const LOCALES: [&str; 9] =
+    ["en-US", "en-GB", "de-DE", "es-ES", "es-MX", "fr-FR", "it-IT", "nl-NL", "pt-PT"];
+
+proptest! {
+    #[test]
+    fn any_split_of_deltas_is_read_alike(
+        text in spoken_text(),
+        cuts in prop::collection::vec(0_usize..60, 0..6),
+        locale in prop::sample::select(&LOCALES[..]),
+    ) {
+        let whole = read(locale, SPACED, &text);
+        let mut verbaliser =
+            Verbaliser::new(Some((locale.parse().unwrap(), SPACED)), HOLD_CHARS);
+        let mut out = Vec::new();
+        for (i, ch) in text.chars().enumerate() {
+            if cuts.contains(&i) || cuts.len() == 5 {
+                verbaliser.settle(false, &mut out);
+            }
+            verbaliser.push(Spoken::at(ch, i as u32));
+        }
+        verbaliser.settle(true, &mut out);
+        prop_assert_eq!(out, whole);
+    }
+
+    #[test]
+    fn every_spoken_character_knows_where_it_came_from(
+        text in spoken_text(),
+        locale in prop::sample::select(&LOCALES[..]),
+    ) {
+        let spoken = read(locale, Conventions::DEFAULT, &text);
+        let chars = text.chars().count() as u32;
+        let mut last = (0, 0);
+        for s in &spoken {
+            prop_assert!(s.from < s.to && s.to <= chars, "{s:?}");
+            prop_assert!(s.from >= last.0 && s.to >= last.1, "{s:?} behind {last:?}");
+            last = (s.from, s.to);
+        }
+    }
+
+    #[test]
+    fn no_digit_is_left(
+        text in spoken_text().prop_filter("passed through", |t| !t.contains("<<")),
+        locale in prop::sample::select(&LOCALES[..]),
+    ) {
+        for conventions in [Conventions::DEFAULT, SPACED] {
+            let spoken = say(locale, conventions, &text);
+            prop_assert!(!spoken.contains(|c: char| c.is_ascii_digit()), "{spoken:?}");
+        }
+    }
+}
+
+/// Characters that rules look at for each character of text, at most: each is asked by about twenty rules, of which
+/// few look further than a word.
+const LOOKS_PER_CHAR_MAX: usize = 4_000;
+
+#[test]
+fn work_grows_with_the_length_of_the_text_only() {
+    for unit in
+        ["a", "1", "1.", "1 ", "a.", "a@", "A.", "$", "1,", "I", "<<", "_a", "+1-", "é", "#a"]
+    {
+        let text: String = unit.chars().cycle().take(20_000).collect();
+        super::scan::WORK.with(|work| work.set(0));
+        say("en-US", Conventions::DEFAULT, &text);
+        let work = super::scan::WORK.with(std::cell::Cell::get);
+        assert!(work <= text.len() * LOOKS_PER_CHAR_MAX, "{unit:?}: {}", work / text.len());
+    }
+}

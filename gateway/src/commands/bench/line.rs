@@ -1,0 +1,232 @@
+//! A caller's connection, whatever protocol it speaks: turns go in, sound and their ends come out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::turn::Sound;
+use crate::client::{
+    AudioFrame, CancelAt, ClientError, Event, Flow, Opening, Session, SessionOptions, Target,
+};
+
+/// Turns of a session whose sound is still told apart.
+const TURNS_KNOWN: usize = 64;
+/// Runs ahead as far as a server allows.
+const FAR_AHEAD_MS: u64 = 30_000;
+
+/// What a gateway is spoken to in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Protocol {
+    /// The native protocol
+    Dovecote,
+    /// Cartesia's
+    Cartesia,
+    /// ElevenLabs'
+    Elevenlabs,
+    /// Deepgram's
+    Deepgram,
+    /// LiveKit's
+    Livekit,
+    /// OpenAI's speech request
+    Openai,
+}
+
+/// Number of a turn in its session.
+pub(super) type TurnId = u32;
+
+/// Something that happens on a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// Sound of a turn.
+    Sound(TurnId, Sound),
+    /// All of a turn has come.
+    Done(TurnId),
+    /// A turn was stopped; no sound of it may follow.
+    Stopped(TurnId),
+    /// A turn goes wrong.
+    Refused {
+        turn: TurnId,
+        /// A code, the same for all that go wrong in the same way.
+        why: String,
+        /// How long to wait before the next.
+        retry_after: Duration,
+    },
+}
+
+/// A line that is no more, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Broken(pub(super) String);
+
+impl From<ClientError> for Broken {
+    fn from(error: ClientError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// A connection.
+pub(super) enum Line {
+    Dovecote(Box<Dovecote>),
+}
+
+impl Line {
+    /// Connects. With `is_eager` the server need not wait for the listener.
+    pub(super) async fn connect(
+        protocol: Protocol,
+        target: &Target,
+        is_eager: bool,
+    ) -> Result<Self, Broken> {
+        match protocol {
+            Protocol::Dovecote => {
+                Ok(Self::Dovecote(Box::new(Dovecote::connect(target, is_eager).await?)))
+            }
+            other => Err(Broken(format!("{other:?} is not spoken yet"))),
+        }
+    }
+
+    /// Begins a turn.
+    pub(super) async fn begin(&mut self, turn: TurnId) -> Result<(), Broken> {
+        let Self::Dovecote(line) = self;
+        Ok(line.session.open(&name(turn), &Opening::default()).await?)
+    }
+
+    /// Says more in a turn.
+    pub(super) async fn say(&mut self, turn: TurnId, text: &str) -> Result<(), Broken> {
+        let Self::Dovecote(line) = self;
+        Ok(line.session.text(&name(turn), text).await?)
+    }
+
+    /// Says that a turn has no more text.
+    pub(super) async fn end(&mut self, turn: TurnId) -> Result<(), Broken> {
+        let Self::Dovecote(line) = self;
+        Ok(line.session.end(&name(turn)).await?)
+    }
+
+    /// Interrupts a turn of which so much was heard.
+    pub(super) async fn interrupt(&mut self, turn: TurnId, heard: Duration) -> Result<(), Broken> {
+        let Self::Dovecote(line) = self;
+        let played = line.samples(heard);
+        Ok(line.session.cancel(&name(turn), Some(played), CancelAt::Now).await?)
+    }
+
+    /// What happens next. Nothing is lost when the future is dropped before it is ready.
+    pub(super) async fn next(&mut self) -> Result<Signal, Broken> {
+        let Self::Dovecote(line) = self;
+        line.next().await
+    }
+
+    /// Breaks off as a crash would.
+    pub(super) fn reset(self) {
+        let Self::Dovecote(line) = self;
+        line.session.reset();
+    }
+
+    /// Says goodbye, and waits for the answer.
+    pub(super) async fn hang_up(self) {
+        let Self::Dovecote(mut line) = self;
+        // Whoever is gone already needs no goodbye.
+        let _ = line.session.end_session(false).await;
+        while let Ok(event) = line.session.next().await {
+            if matches!(event, Event::Closed(_)) {
+                break;
+            }
+        }
+    }
+}
+
+fn name(turn: TurnId) -> String {
+    format!("t{turn}")
+}
+
+fn turn_of(ctx: &str) -> Option<TurnId> {
+    ctx.strip_prefix('t')?.parse().ok()
+}
+
+/// A line of the native protocol.
+pub(super) struct Dovecote {
+    session: Session,
+    /// Turns by the handles of their frames.
+    handles: BTreeMap<u32, TurnId>,
+}
+
+impl Dovecote {
+    async fn connect(target: &Target, is_eager: bool) -> Result<Self, ClientError> {
+        let flow = is_eager.then_some(Flow { max_ahead_ms: FAR_AHEAD_MS });
+        let options = SessionOptions { flow, ..SessionOptions::default() };
+        let session = Session::connect(target, &options).await?;
+        Ok(Self { session, handles: BTreeMap::new() })
+    }
+
+    async fn next(&mut self) -> Result<Signal, Broken> {
+        loop {
+            let signal = match self.session.next().await? {
+                Event::Audio(frame) => self.sound(&frame),
+                Event::Opened(opened) => {
+                    self.known(opened.handle, &opened.ctx);
+                    None
+                }
+                Event::Done(done) => turn_of(&done.ctx).map(Signal::Done),
+                Event::Cancelled(cancelled) => turn_of(&cancelled.ctx).map(Signal::Stopped),
+                // The listener is estimated, and a little ahead of what was sent is no harm.
+                Event::Error(error) if error.code == "played_beyond_sent" => None,
+                Event::Error(error) => match error.ctx.as_deref().and_then(turn_of) {
+                    Some(turn) => Some(Signal::Refused {
+                        turn,
+                        why: error.code,
+                        retry_after: Duration::from_millis(error.retry_after_ms.unwrap_or(0)),
+                    }),
+                    None => return Err(Broken(error.code)),
+                },
+                Event::Closed(closed) => return Err(Broken(closed_with(closed.code))),
+                _ => None,
+            };
+            if let Some(signal) = signal {
+                return Ok(signal);
+            }
+        }
+    }
+
+    fn known(&mut self, handle: u32, ctx: &str) {
+        if let Some(turn) = turn_of(ctx) {
+            self.handles.insert(handle, turn);
+        }
+        // Handles count upwards, so the first are the oldest.
+        while self.handles.len() > TURNS_KNOWN {
+            self.handles.pop_first();
+        }
+    }
+
+    fn sound(&self, frame: &AudioFrame) -> Option<Signal> {
+        let turn = *self.handles.get(&frame.handle)?;
+        let audio = self.session.ready().audio;
+        let packet = u64::from(audio.sample_rate) * u64::from(audio.frame_ms) / 1_000;
+        let end = frame.pos.saturating_add(packet * u64::from(frame.count));
+        let sound = Sound {
+            seq: frame.seq.into(),
+            count: frame.count.into(),
+            from: self.time(frame.pos),
+            to: self.time(end),
+        };
+        Some(Signal::Sound(turn, sound))
+    }
+
+    /// A position of the media clock as time.
+    fn time(&self, pos: u64) -> Duration {
+        let rate = u128::from(self.session.ready().audio.sample_rate.max(1));
+        let nanos = u128::from(pos) * 1_000_000_000 / rate;
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    fn samples(&self, time: Duration) -> u64 {
+        let rate = u128::from(self.session.ready().audio.sample_rate);
+        u64::try_from(time.as_nanos() * rate / 1_000_000_000).unwrap_or(u64::MAX)
+    }
+}
+
+fn closed_with(code: Option<u16>) -> String {
+    match code {
+        Some(code) => format!("closed with {code}"),
+        None => "closed".to_owned(),
+    }
+}

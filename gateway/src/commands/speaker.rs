@@ -1,0 +1,89 @@
+//! What speaks for a server: the networks of a bundle, or the stub engine.
+
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use engine::stub::{self, Script};
+use engine::{Handle, Progress};
+
+use super::progress;
+use super::{CommandError, licence_line, open_bundle, tell};
+use crate::config::Config;
+use crate::protocol::Catalogue;
+
+/// Which engine, and how a stub is controlled.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// What speaks
+    #[arg(long, env = "DOVECOTE_ENGINE", hide_env_values = true, value_enum, default_value_t)]
+    engine: Kind,
+    /// Where the stub engine takes scripts and shows counters: a loopback address (docs/stub-engine.md)
+    #[arg(long, env = "DOVECOTE_CONTROL", hide_env_values = true, value_name = "ADDR:PORT")]
+    control: Option<SocketAddr>,
+    /// What the stub engine does until it is told otherwise: {"rtf": 0.5}
+    #[arg(long, env = "DOVECOTE_SCRIPT", hide_env_values = true, value_name = "JSON")]
+    script: Option<String>,
+}
+
+/// What turns text into sound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// The networks and the codec of a bundle
+    #[default]
+    Native,
+    /// Tones without a model, for load tests
+    Stub,
+    /// Tones without a model, each packet encoded when it is sent
+    StubLive,
+}
+
+/// An engine with what can be asked of it.
+pub(super) struct Speaker {
+    pub(super) engine: Arc<Handle>,
+    pub(super) catalogue: Catalogue,
+    /// A stub that is controlled, and where.
+    pub(super) control: Option<(stub::Control, SocketAddr)>,
+}
+
+impl Speaker {
+    /// Loads and starts it.
+    ///
+    /// # Errors
+    /// A bundle that cannot be loaded, or arguments that do not go together.
+    pub(super) fn start(args: &Args, config: &Config) -> Result<Self, CommandError> {
+        if args.engine != Kind::Native {
+            return Self::stub(args);
+        }
+        if args.control.is_some() || args.script.is_some() {
+            let message = "--control and --script are for --engine stub and stub-live";
+            return Err(CommandError::Usage(message.to_owned()));
+        }
+        let bundle = open_bundle(config)?;
+        tell(&licence_line(&bundle));
+        let bar = progress::Progress::loading(io::stderr().is_terminal());
+        let progress = &mut |p: Progress| bar.loaded(p.loaded, p.total);
+        let engine = Handle::start(&bundle, &config.engine, progress)?;
+        bar.finish();
+        let catalogue = Catalogue::of(&bundle);
+        Ok(Self { engine: Arc::new(engine), catalogue, control: None })
+    }
+
+    fn stub(args: &Args) -> Result<Self, CommandError> {
+        let usage = |message: String| CommandError::Usage(message);
+        if let Some(control) = args.control.filter(|c| !c.ip().is_loopback()) {
+            let message =
+                format!("--control {control}: a stub is controlled from this machine only");
+            return Err(usage(message));
+        }
+        let script = args.script.as_deref().map_or(Ok(Script::default()), serde_json::from_str);
+        let script = script.map_err(|e| usage(format!("--script: {e}")))?;
+        let (engine, control) = stub::start(script).map_err(|e| usage(format!("--script: {e}")))?;
+        let manifest = stub::manifest();
+        tell(&format!("{}: {}", manifest.name, manifest.license));
+        let catalogue = Catalogue::of_manifest(&manifest);
+        let control = args.control.map(|at| (control, at));
+        Ok(Self { engine: Arc::new(engine), catalogue, control })
+    }
+}

@@ -1,0 +1,115 @@
+//! Doors for fuzzers: whatever bytes come in, each returns without a panic. `fuzz/` has a target for each, and
+//! `tests/fuzz.rs` goes through them with mutations of a small corpus.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use engine::text::{LiveSettings, Need, Passage, TextOptions};
+
+use crate::client;
+use crate::protocol::{Catalogue, Input, Limits, Model, Output, Packet, Session, Setup, Voice};
+
+/// Takes whatever comes.
+pub type Door = fn(&[u8]);
+
+/// All doors by name; a folder of `fuzz/corpus` has the name of each.
+pub const DOORS: &[(&str, Door)] = &[
+    ("native_messages", native_messages),
+    ("server_messages", server_messages),
+    ("binary_header", binary_header),
+    ("text", text),
+];
+
+/// Time that passes behind each message.
+const STEP: Duration = Duration::from_millis(700);
+/// Frames that are taken behind each message.
+const FRAMES: usize = 64;
+
+/// A session of the native protocol; each line is a message of the client.
+pub fn native_messages(data: &[u8]) {
+    let Ok(lines) = std::str::from_utf8(data) else { return };
+    let mut session = Session::new(setup(), Duration::ZERO);
+    let mut now = Duration::ZERO;
+    for line in lines.lines() {
+        session.handle_input(now, Input::Message(line.to_owned()));
+        answer(&mut session, now);
+        now += STEP;
+        session.handle_input(now, Input::Tick);
+        answer(&mut session, now);
+        for _ in 0..FRAMES {
+            if session.poll_frame(now).is_none() {
+                break;
+            }
+        }
+    }
+}
+
+/// Stands in for the engine: opens what it is asked to, and gives it a packet.
+fn answer(session: &mut Session, now: Duration) {
+    while let Some(output) = session.poll_output() {
+        let Output::Open { context, .. } = output else { continue };
+        session.handle_input(now, Input::Opened { context, answer: Ok(()) });
+        let packet = Packet { bytes: Bytes::from_static(b"sound"), duration: 960, last: false };
+        session
+            .handle_input(now, Input::Packets { context, packets: vec![packet], generated: 480 });
+    }
+}
+
+fn setup() -> Setup {
+    let (languages, styles) = (vec!["english".to_owned()], vec!["agentic".to_owned()]);
+    let model = Model {
+        id: "toy".into(),
+        languages: languages.clone(),
+        styles: styles.clone(),
+        notes: Vec::new(),
+    };
+    let voice = Voice {
+        voice_id: "ann".into(),
+        name: "Ann".into(),
+        category: "premade",
+        languages,
+        styles,
+    };
+    let catalogue =
+        Catalogue { models: vec![model], voices: vec![voice], default_voice: "ann".into() };
+    Setup {
+        limits: Limits::default(),
+        catalogue: Arc::new(catalogue),
+        session_id: "s".into(),
+        token: "t".into(),
+        unix_ms: 0,
+    }
+}
+
+/// A message of the server, as a client reads it.
+pub fn server_messages(data: &[u8]) {
+    if let Ok(json) = std::str::from_utf8(data) {
+        client::read_message(json);
+    }
+}
+
+/// A binary frame, as a client reads it.
+pub fn binary_header(data: &[u8]) {
+    if let Ok(frame) = client::AudioFrame::parse(Bytes::copy_from_slice(data)) {
+        assert_eq!(frame.packets().count(), usize::from(frame.count));
+    }
+}
+
+/// Text of a context in pieces, whose lengths are the first bytes; cut as soon as can be.
+pub fn text(data: &[u8]) {
+    let (lengths, mut rest) = data.split_at(data.len().min(8));
+    let mut passage = Passage::new(TextOptions::default(), LiveSettings::default());
+    let mut now = Duration::ZERO;
+    for &length in lengths {
+        let (piece, others) = rest.split_at(rest.len().min(length.into()));
+        passage.push_bytes(piece, now);
+        rest = others;
+        now += Duration::from_millis(50);
+        while passage.cut(now, Need::Urgent).is_some() {}
+    }
+    passage.push_bytes(rest, now);
+    passage.end(now);
+    while passage.cut(now, Need::Urgent).is_some() {}
+    assert!(passage.is_drained(), "text is kept back behind its end");
+}

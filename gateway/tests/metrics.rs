@@ -1,0 +1,129 @@
+//! `/metrics` over a real socket, with the bundled voice: what it counts, and what it never tells.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail its test")]
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::bundle::Bundle;
+use gateway::config::Gateway;
+use gateway::protocol::Catalogue;
+use gateway::server;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Longest wait for anything at all: a debug build on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct House {
+    address: SocketAddr,
+}
+
+impl House {
+    async fn open() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../voices/nano");
+        let bundle = Bundle::open(&root).unwrap();
+        let options = engine::Options::default();
+        let engine = engine::Handle::start(&bundle, &options, &mut |_| {}).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (engine, catalogue) = (Arc::new(engine), Catalogue::of(&bundle));
+        let forever = std::future::pending();
+        tokio::spawn(server::run(Gateway::default(), listener, engine, catalogue, forever));
+        let house = Self { address };
+        house.until("dovecote_ready", |ready| ready == 1.0).await;
+        house
+    }
+
+    async fn http(&self, request: &str) -> (String, String) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+        read.expect("no answer in time").unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.to_owned(), body.to_owned())
+    }
+
+    async fn speak(&self, text: &str, voice: &str) -> String {
+        let body = json!({"input": text, "voice": voice, "response_format": "pcm"}).to_string();
+        let length = body.len();
+        let head = "POST /v1/audio/speech HTTP/1.0\r\nContent-Type: application/json\r\n";
+        self.http(&format!("{head}Content-Length: {length}\r\n\r\n{body}")).await.0
+    }
+
+    /// Every series with its value.
+    async fn scrape(&self) -> BTreeMap<String, f64> {
+        let (head, body) = self.http("GET /metrics HTTP/1.0\r\n\r\n").await;
+        assert!(head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
+        let series = body.lines().filter(|line| !line.starts_with('#'));
+        let split = |line: &str| {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            (name.to_owned(), value.parse().unwrap())
+        };
+        series.map(split).collect()
+    }
+
+    /// Waits until a metric, all its series together, has a value that holds.
+    async fn until(&self, name: &str, holds: impl Fn(f64) -> bool) {
+        let waited = async {
+            loop {
+                if holds(sum(&self.scrape().await, name)) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let waited = tokio::time::timeout(PATIENCE, waited).await;
+        waited.unwrap_or_else(|_| panic!("{name} never came to it"));
+    }
+}
+
+/// A metric, all its series together.
+fn sum(series: &BTreeMap<String, f64>, name: &str) -> f64 {
+    let of = |key: &str| key.split('{').next() == Some(name);
+    series.iter().filter(|(key, _)| of(key)).map(|(_, value)| value).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_spoken_is_counted_and_what_was_held_is_given_back() {
+    let house = House::open().await;
+    house.until("dovecote_engine_contexts", |open| open == 0.0).await;
+    let before = house.scrape().await;
+    assert!(house.speak("One short sentence.", "alloy").await.contains("200 OK"));
+    house.until("dovecote_engine_contexts", |open| open == 0.0).await;
+    let after = house.scrape().await;
+    let grown = |name| sum(&after, name) - sum(&before, name);
+    assert_eq!(grown("dovecote_engine_contexts_opened_total"), 1.0);
+    assert_eq!(grown("dovecote_engine_contexts_ended_total"), 1.0);
+    assert!(grown("dovecote_engine_audio_seconds_total") > 0.5);
+    assert!(grown("dovecote_engine_steps_total") > 10.0);
+    assert_eq!(grown("dovecote_engine_queue_seconds_count"), 1.0);
+    assert!(grown("dovecote_codec_job_seconds_count") > 0.0);
+    let used = after.iter().filter(|(key, _)| key.contains("state=\"used\""));
+    assert_eq!(used.map(|(_, blocks)| blocks).sum::<f64>(), 0.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_voices_that_are_not_there_add_no_series() {
+    let house = House::open().await;
+    house.speak("Hi.", "nobody").await;
+    let before = house.scrape().await;
+    for i in 0..1_000 {
+        let head = house.speak("Hi.", &format!("bad-voice-{i}")).await;
+        assert!(head.contains(" 400 "), "{head}");
+    }
+    let after = house.scrape().await;
+    let new: Vec<_> = after.keys().filter(|key| !before.contains_key(*key)).collect();
+    assert!(new.is_empty(), "{new:?}");
+    let told = ["session", "context", "request", "api_key", "ip", "path", "voice"];
+    for key in after.keys() {
+        let has = |label: &&str| key.contains(&format!("{label}=\""));
+        assert!(!told.iter().any(has), "{key}");
+    }
+}
