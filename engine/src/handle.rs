@@ -122,6 +122,11 @@ impl Handle {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether a context for a listener would be taken now.
+    pub fn has_room(&self) -> bool {
+        self.admit().is_ok()
+    }
+
     /// Whether one more listener can be kept supplied, by what sound has cost lately.
     fn admit(&self) -> Result<(), Error> {
         let (listeners, cost_per_second) = {

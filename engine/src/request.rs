@@ -177,7 +177,7 @@ impl Resolver {
         match text {
             Text::Whole(text) => Source::Whole {
                 raw_chars: text.chars().count(),
-                chunks: text::whole(&text, options, limits).into(),
+                chunks: text::whole(&text, &options, limits).into(),
             },
             Text::Live(live) => {
                 let ChunkLimits { chunk_chars, lookahead_chars } = limits;

@@ -8,6 +8,7 @@ use serde::Serialize;
 #[expect(missing_docs, reason = "docs/protocol.md says what each means")]
 pub enum Code {
     BadMessage,
+    Unauthorized,
     UnknownVoice,
     UnknownModel,
     UnknownLanguage,
@@ -50,6 +51,7 @@ impl Code {
     pub fn severity(self) -> Severity {
         match self {
             Self::CtxIdle | Self::EngineFailed => Severity::Context,
+            Self::Unauthorized => Severity::Session(4401),
             Self::SlowConsumer | Self::IdleTimeout | Self::StartTimeout => Severity::Session(4408),
             Self::MessageTooBig => Severity::Session(1009),
             Self::ShuttingDown => Severity::Session(1012),
@@ -62,6 +64,7 @@ impl Code {
     pub fn name(self) -> &'static str {
         match self {
             Self::BadMessage => "bad_message",
+            Self::Unauthorized => "unauthorized",
             Self::UnknownVoice => "unknown_voice",
             Self::UnknownModel => "unknown_model",
             Self::UnknownLanguage => "unknown_language",

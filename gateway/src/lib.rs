@@ -1,6 +1,7 @@
 //! The gateway: commands and servers over the engine.
 
 mod audio;
+pub mod auth;
 pub mod chance;
 pub mod client;
 pub mod commands;
@@ -10,6 +11,7 @@ mod driver;
 pub mod error;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod locks;
 mod metrics;
 pub mod protocol;
 pub mod server;

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use gateway::commands::{self, CommandError, bench, check, say, serve, voices};
+use gateway::commands::{self, CommandError, bench, check, say, serve, text, voices};
 use gateway::config::{Config, Flags, LogFormat};
 use tracing_subscriber::EnvFilter;
 
@@ -31,6 +31,8 @@ enum Command {
     Say(Box<say::Args>),
     /// Measure a server: many callers at once, and what they got
     Bench(bench::Args),
+    /// Print lines from standard input as they would be spoken
+    Text(text::Args),
     /// List the voices of a bundle
     Voices(voices::Args),
     /// Load a bundle and say what is in it, or what is wrong with it
@@ -63,6 +65,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Serve(args)) => serve::run(args, &config),
         Some(Command::Say(args)) => say::run(args, &config),
         Some(Command::Bench(args)) => bench::run(args, &cli.flags),
+        Some(Command::Text(args)) => text::run(args, &config),
         Some(Command::Voices(args)) => voices::run(args, &config),
         Some(Command::Check(args)) => check::run(args, &config),
     }

@@ -2,24 +2,28 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use axum::serve::ListenerExt;
-use axum::{Router, response::Response};
+use axum::{Router, middleware, response::Response};
 use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
+use crate::auth::{Caller, Over};
 use crate::config::Gateway;
+use crate::driver::Clock;
+use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
-use crate::sessions::Sessions;
+use crate::sessions::{Admission, Refused, Sessions};
+use crate::transport::accept::Acceptor;
+use crate::transport::http::gate::{self, too_many};
 use crate::transport::{http, ws};
 
 /// Spoken once before the first guest, so that nobody pays for cold caches.
@@ -33,8 +37,10 @@ pub(crate) struct Server {
     pub(crate) engine: Arc<engine::Handle>,
     pub(crate) catalogue: Arc<Catalogue>,
     pub(crate) sessions: Sessions,
+    pub(crate) locks: Locks,
     pub(crate) metrics: Arc<Metrics>,
     is_warm: AtomicBool,
+    clock: Clock,
 }
 
 impl Server {
@@ -54,13 +60,47 @@ impl Server {
         self.is_warm.load(Ordering::Relaxed)
             && !self.sessions.is_draining()
             && self.sessions.has_room()
+            && self.engine.has_room()
+    }
+
+    /// Time since the server began: what the limits of keys count by.
+    pub(crate) fn since_start(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// Takes a place for somebody, of the house and of those of the key.
+    ///
+    /// # Errors
+    /// Which are all taken.
+    pub(crate) fn admit(&self, caller: &Caller) -> Result<Admission, NoPlace> {
+        let key_place = caller.allowance.session()?;
+        let admission = self.sessions.admit()?;
+        Ok(admission.with(key_place))
+    }
+}
+
+/// Whose places are all taken; becomes the answer that says so.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoPlace {
+    #[error(transparent)]
+    Key(#[from] Over),
+    #[error(transparent)]
+    House(#[from] Refused),
+}
+
+impl IntoResponse for NoPlace {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Key(over) => too_many(&over),
+            Self::House(refused) => http::busy(&refused),
+        }
     }
 }
 
 /// Serves until `shutdown` comes true and everybody has left, or their time was over.
 ///
 /// # Errors
-/// The listener failed.
+/// A file that the settings name cannot be used.
 pub async fn run(
     config: Gateway,
     listener: TcpListener,
@@ -68,24 +108,38 @@ pub async fn run(
     catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let locks = Locks::new(&config).map_err(io::Error::other)?;
+    run_with(locks, config, listener, engine, catalogue, shutdown).await;
+    Ok(())
+}
+
+/// As [`run`], behind locks that the caller can have read again meanwhile.
+pub async fn run_with(
+    locks: Locks,
+    config: Gateway,
+    listener: TcpListener,
+    engine: Arc<engine::Handle>,
+    catalogue: Catalogue,
+    shutdown: impl Future<Output = ()>,
+) {
     let model = catalogue.models.first().map_or("", |model| &*model.id);
     let server = Arc::new(Server {
         sessions: Sessions::new(config.server.max_sessions),
+        locks: locks.clone(),
         config,
         metrics: Arc::new(Metrics::new(engine.clone(), model)),
         engine,
         catalogue: Arc::new(catalogue),
         is_warm: AtomicBool::new(false),
+        clock: Clock::start(),
     });
-    // Small frames must not wait for the answer to those before.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    let (stop, stopped) = oneshot::channel::<()>();
-    let service = routes(server.clone()).into_make_service_with_connect_info::<SocketAddr>();
-    let served = axum::serve(listener, service).with_graceful_shutdown(async move {
-        let _ = stopped.await;
-    });
+    let (stop, stopped) = watch::channel(false);
+    let acceptor = Acceptor {
+        router: routes(server.clone()),
+        tls: locks.tls.clone(),
+        settings: server.config.server.clone(),
+        stop: stopped,
+    };
     let life = async {
         tokio::pin!(shutdown);
         tokio::select! {
@@ -96,22 +150,27 @@ pub async fn run(
         let limit = server.config.server.drain;
         // Sessions keep to the limit by themselves; the body of a request whose reader sleeps does not.
         let _ = tokio::time::timeout(limit + LINGER, server.sessions.drain(limit)).await;
-        let _ = stop.send(());
+        stop.send_replace(true);
         tokio::time::sleep(LINGER).await;
     };
     tokio::select! {
-        result = served => result,
-        () = life => Ok(()),
+        () = acceptor.run(listener) => {}
+        () = life => {}
+        () = locks.watch() => {}
     }
 }
 
 fn routes(server: Arc<Server>) -> Router {
     let body_bytes = server.config.server.max_body_bytes;
-    Router::new()
+    let guarded = Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/v1/audio/speech", post(http::speech::speak))
         .route("/v1/voices", get(http::voices))
         .route("/v1/models", get(http::models))
+        .route("/v1/tokens", post(http::tokens::issue))
+        .route_layer(middleware::from_fn_with_state(server.clone(), gate::gate));
+    Router::new()
+        .merge(guarded)
         .route("/metrics", get(http::metrics))
         .route("/healthz", get(http::health))
         .route("/readyz", get(http::ready))
@@ -161,8 +220,9 @@ pub(crate) fn random_hex() -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// The time of day, in milliseconds of Unix time.
 #[expect(clippy::disallowed_methods, reason = "the server tells its clients the time of day")]
-fn unix_ms() -> u64 {
+pub(crate) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }

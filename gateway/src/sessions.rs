@@ -5,12 +5,22 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::auth::Place;
+
 /// A place in the house; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
     /// Becomes the time that is left, when the server goes down.
     pub(crate) drain: watch::Receiver<Option<Duration>>,
     _place: OwnedSemaphorePermit,
+    _key_place: Option<Place>,
+}
+
+impl Admission {
+    /// The same, with a place of those that the key has.
+    pub(crate) fn with(self, key_place: Place) -> Self {
+        Self { _key_place: Some(key_place), ..self }
+    }
 }
 
 /// Why nobody is let in.
@@ -52,7 +62,7 @@ impl Sessions {
         }
         let place = self.places.clone().try_acquire_owned();
         let place = place.map_err(|_| Refused::Full { places: self.places_total })?;
-        Ok(Admission { drain: self.drain.subscribe(), _place: place })
+        Ok(Admission { drain: self.drain.subscribe(), _place: place, _key_place: None })
     }
 
     /// Whether everybody is leaving.

@@ -33,13 +33,8 @@ impl FrontEnd {
             clean: options.clean,
             cleaner: Cleaner::new(options.emoji),
             composer: Composer::default(),
+            verbaliser: Verbaliser::new(&options),
             guard: Guard::new(options),
-            verbaliser: Verbaliser::new(
-                options
-                    .verbalize
-                    .then(|| (options.locale.unwrap_or_default(), options.conventions)),
-                options.hold_chars,
-            ),
             sanitizer: Sanitizer::default(),
             raw_chars: 0,
             heard_chars: 0,

@@ -32,12 +32,13 @@ pub use passage::{Passage, Stats};
 pub use split::{CHUNK_CHARS, ChunkLimits, LOOKAHEAD_CHARS};
 pub use spoken::Spoken;
 pub use utf8::Utf8Joiner;
-pub use verbalise::{Acronyms, Conventions, Initialisms, Locale, LocaleError};
+pub use verbalise::lexicon;
+pub use verbalise::{Acronyms, Conventions, Initialisms, Lexicon, Locale, LocaleError};
 
 use front::FrontEnd;
 
 /// What is done to a client's text before it is spoken; one set for each context.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextOptions {
     /// Drop what cannot be heard (controls, escape sequences, zero-width and private-use characters), turn blanks of
     /// every width into spaces, compose to NFC.
@@ -46,6 +47,8 @@ pub struct TextOptions {
     pub markdown: bool,
     /// Drop tags and model control words, read character entities.
     pub tags: bool,
+    /// Obey `say-as`, `sub` and `spell` instead of only dropping their tags.
+    pub ssml: bool,
     /// Drop emoji.
     pub emoji: bool,
     /// Put numbers, dates, money, addresses and short forms into words.
@@ -54,6 +57,8 @@ pub struct TextOptions {
     pub locale: Option<Locale>,
     /// How the model wants letters and numbers to be written; set by the bundle.
     pub conventions: Conventions,
+    /// Words with a form of their own; they win over the rules.
+    pub lexicon: Lexicon,
     /// Unfinished markup, and what is not yet known to be a number or an address, is held for at most this many characters.
     pub hold_chars: usize,
     /// A code block, comment or link target that does not close is skipped for at most this many characters.
@@ -67,6 +72,7 @@ impl TextOptions {
             clean: false,
             markdown: false,
             tags: false,
+            ssml: false,
             emoji: false,
             verbalize: false,
             ..Self::default()
@@ -80,10 +86,12 @@ impl Default for TextOptions {
             clean: true,
             markdown: true,
             tags: true,
+            ssml: true,
             emoji: true,
             verbalize: true,
             locale: None,
             conventions: Conventions::DEFAULT,
+            lexicon: Lexicon::default(),
             hold_chars: 200,
             skip_chars: 2_000,
         }
@@ -91,13 +99,13 @@ impl Default for TextOptions {
 }
 
 /// The sanitized spoken text of a whole passage, with its final period.
-pub fn sanitize(text: &str, options: TextOptions) -> String {
+pub fn sanitize(text: &str, options: &TextOptions) -> String {
     spoken(text, options).iter().map(|s| s.ch).collect()
 }
 
 /// The sanitized spoken characters of a whole passage, with the raw text each came from.
-pub fn spoken(text: &str, options: TextOptions) -> Vec<Spoken> {
-    let (mut front, mut out) = (FrontEnd::new(options), Vec::new());
+pub fn spoken(text: &str, options: &TextOptions) -> Vec<Spoken> {
+    let (mut front, mut out) = (FrontEnd::new(options.clone()), Vec::new());
     front.push(text, &mut out);
     front.release(&mut out);
     out.extend(sanitize::final_period(&out, front.raw_chars()));
@@ -106,7 +114,7 @@ pub fn spoken(text: &str, options: TextOptions) -> Vec<Spoken> {
 
 /// Cuts a whole text by the published rules, within the limits of a bundle. A text with nothing to say (empty, blanks,
 /// marks or markup only) has no chunks.
-pub fn whole(text: &str, options: TextOptions, limits: ChunkLimits) -> Vec<Chunk> {
+pub fn whole(text: &str, options: &TextOptions, limits: ChunkLimits) -> Vec<Chunk> {
     let text_spoken = spoken(text, options);
     if !spoken::is_speakable(&text_spoken) {
         return Vec::new();
@@ -124,7 +132,7 @@ pub fn literal(spoken: &[Spoken], raw_chars: usize, limits: ChunkLimits) -> Vec<
 
 /// Lays out a text that the client has cut into chunks itself; each is sanitized on its own, and cut further where
 /// it is too long. Raw offsets count over all pieces, joined.
-pub fn given(pieces: &[&str], options: TextOptions) -> Vec<Chunk> {
+pub fn given(pieces: &[&str], options: &TextOptions) -> Vec<Chunk> {
     let (mut text, mut ranges, mut raw_chars) = (Vec::new(), Vec::new(), 0);
     for piece in pieces {
         let start = text.len();

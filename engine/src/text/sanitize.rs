@@ -87,15 +87,15 @@ mod tests {
             ("He said “Stop.”", "He said “Stop.”."),
             ("Dear Sir,", "Dear Sir,"),
         ] {
-            assert_eq!(sanitize(raw, TextOptions::literal()), clean, "{raw:?}");
+            assert_eq!(sanitize(raw, &TextOptions::literal()), clean, "{raw:?}");
         }
     }
 
     proptest! {
         #[test]
         fn a_clean_text_stays_as_it_is(text in "(?s).{0,60}") {
-            let once = sanitize(&text, TextOptions::literal());
-            prop_assert_eq!(&sanitize(&once, TextOptions::literal()), &once);
+            let once = sanitize(&text, &TextOptions::literal());
+            prop_assert_eq!(&sanitize(&once, &TextOptions::literal()), &once);
         }
     }
 }

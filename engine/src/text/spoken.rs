@@ -24,6 +24,37 @@ impl Spoken {
     }
 }
 
+/// How a marked stretch of text is to be said. Marks travel from guard to verbaliser as private-use characters, which
+/// cleaned text does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Sign by sign.
+    Characters,
+    /// Digit by digit.
+    Digits,
+    /// As a number of order.
+    Ordinal,
+    /// As a number.
+    Cardinal,
+}
+
+impl Mark {
+    const ALL: [Self; 4] = [Self::Characters, Self::Digits, Self::Ordinal, Self::Cardinal];
+    const FIRST: u32 = 0xe000;
+    /// Ends a marked stretch.
+    pub(super) const CLOSING: char = '\u{e00f}';
+
+    /// Opens a stretch of this kind.
+    pub(super) fn opening(self) -> char {
+        char::from_u32(Self::FIRST + self as u32).unwrap_or(Self::CLOSING)
+    }
+
+    /// The kind of stretch that a character opens.
+    pub(super) fn opened_by(c: char) -> Option<Self> {
+        Self::ALL.into_iter().find(|mark| mark.opening() == c)
+    }
+}
+
 /// The marks after which the literal splitter cuts, and that need no final period.
 pub(super) const MARKS: [char; 6] = ['.', '!', '?', ';', ':', ','];
 

@@ -7,6 +7,7 @@ pub mod say;
 pub mod serve;
 mod speaker;
 mod speed;
+pub mod text;
 pub mod voices;
 
 use std::io::{self, Write};
@@ -16,6 +17,7 @@ use engine::bundle::Bundle;
 use engine::{Failure, StartError};
 
 use crate::config::{Config, ConfigError};
+use crate::locks::LocksError;
 
 /// The bundled voice, from the project's root or the folder of the executable.
 const BUNDLED_VOICE: &str = "voices/nano";
@@ -31,6 +33,9 @@ pub enum CommandError {
     /// Settings that do not hold.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Keys or certificate cannot be used.
+    #[error(transparent)]
+    Locks(#[from] LocksError),
     /// No bundle is named, and the bundled voice is in none of its places.
     #[error("no voice found in {}; name a bundle with --bundle DIR", list(tried))]
     NoBundle {
@@ -77,7 +82,11 @@ impl CommandError {
     /// 2 for what another command line or bundle would mend, 1 for what went wrong on the way.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Config(_) | Self::NoBundle { .. } | Self::Start(_) => 2,
+            Self::Usage(_)
+            | Self::Config(_)
+            | Self::Locks(_)
+            | Self::NoBundle { .. }
+            | Self::Start(_) => 2,
             Self::Request(engine::Error::Option { .. }) => 2,
             Self::Request(_) | Self::Failed(_) | Self::Encode(_) | Self::Bench(_) => 1,
             Self::Io { .. } | Self::Batch { .. } => 1,

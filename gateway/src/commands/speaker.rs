@@ -15,7 +15,7 @@ use crate::protocol::Catalogue;
 
 /// Which engine, and how a stub is controlled.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct SpeakerArgs {
     /// What speaks
     #[arg(long, env = "DOVECOTE_ENGINE", hide_env_values = true, value_enum, default_value_t)]
     engine: Kind,
@@ -52,7 +52,7 @@ impl Speaker {
     ///
     /// # Errors
     /// A bundle that cannot be loaded, or arguments that do not go together.
-    pub(super) fn start(args: &Args, config: &Config) -> Result<Self, CommandError> {
+    pub(super) fn start(args: &SpeakerArgs, config: &Config) -> Result<Self, CommandError> {
         if args.engine != Kind::Native {
             return Self::stub(args);
         }
@@ -70,7 +70,7 @@ impl Speaker {
         Ok(Self { engine: Arc::new(engine), catalogue, control: None })
     }
 
-    fn stub(args: &Args) -> Result<Self, CommandError> {
+    fn stub(args: &SpeakerArgs) -> Result<Self, CommandError> {
         let usage = |message: String| CommandError::Usage(message);
         if let Some(control) = args.control.filter(|c| !c.ip().is_loopback()) {
             let message =

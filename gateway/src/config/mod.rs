@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+pub(crate) use auth::check_keys;
 pub use auth::{Auth, Key, Quota};
 pub use flags::{Flags, LogFormat, Precision};
 pub use livekit::LiveKit;
@@ -212,7 +213,7 @@ fn read(file: &Path) -> Result<Table, ConfigError> {
 }
 
 /// Line, key and message. The parser's own words would quote the line, and with it a secret.
-fn place(text: &str, error: &toml::de::Error) -> String {
+pub(crate) fn place(text: &str, error: &toml::de::Error) -> String {
     let Some(span) = error.span() else { return error.message().to_owned() };
     let before = &text[..span.start.min(text.len())];
     let number = before.matches('\n').count() + 1;

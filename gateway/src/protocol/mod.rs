@@ -50,6 +50,10 @@ pub enum Input {
     TooBig,
     /// A text frame that is not UTF-8.
     NotUtf8,
+    /// A message was begun and did not end within this time; nothing more is read.
+    TooSlow(Duration),
+    /// The client may speak no longer, and why.
+    Unauthorized(&'static str),
     /// The client closed, or its socket is gone.
     Gone,
     /// The engine's answer to [`Output::Open`].

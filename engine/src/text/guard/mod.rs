@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use self::skip::{Over, Skip};
 use super::TextOptions;
-use super::spoken::{Spoken, is_emoji, is_line_break};
+use super::spoken::{Mark, Spoken, is_emoji, is_line_break};
 
 /// The markup guard of one text.
 #[derive(Debug, Clone)]
@@ -61,6 +61,10 @@ enum Verdict {
     Say(char, usize),
     /// The first and the last are markup, what is between is text.
     Inner(usize),
+    /// They stand for this text.
+    Alias(usize, String),
+    /// A tag, text that is said in one way, a tag: how many characters each has.
+    Marked(Mark, [usize; 3]),
     /// They open something of which nothing is spoken.
     Skip(usize, Skip),
 }
@@ -160,6 +164,20 @@ impl Guard {
                 self.drop_held(1);
                 self.keep(n - 2, out);
                 self.drop_held(1);
+            }
+            Verdict::Alias(n, text) => {
+                let to = self.drop_held(n);
+                for ch in text.chars() {
+                    self.say(Spoken { ch, from: front.from, to }, out);
+                }
+            }
+            Verdict::Marked(mark, [open, inner, close]) => {
+                let to = self.drop_held(open);
+                out.push(Spoken { ch: mark.opening(), from: front.from, to });
+                self.keep(inner, out);
+                let from = self.holds_from().unwrap_or(to);
+                let to = self.drop_held(close);
+                out.push(Spoken { ch: Mark::CLOSING, from, to });
             }
             Verdict::Skip(n, skip) => {
                 let to = self.drop_held(n);

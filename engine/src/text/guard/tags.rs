@@ -2,7 +2,7 @@
 
 use super::skip::Skip;
 use super::{Look, Seen, Verdict};
-use crate::text::spoken::{is_unheard, is_wide_blank};
+use crate::text::spoken::{Mark, is_unheard, is_wide_blank};
 
 /// Tags inside a word or phrase. All others keep the words on both sides apart.
 const INLINE: [&str; 24] = [
@@ -24,6 +24,7 @@ pub(super) fn angle(look: &Look<'_>) -> Verdict {
     match look.at(1) {
         Seen::Unknown => return Verdict::Wait(&[]),
         Seen::Char(c) if c.is_ascii_alphabetic() || "/!?|".contains(c) => {}
+        Seen::Char('<') => return passed_through(look),
         _ => return Verdict::Keep(1),
     }
     if look.at(1) == Seen::Char('!') {
@@ -49,6 +50,20 @@ pub(super) fn angle(look: &Look<'_>) -> Verdict {
     Verdict::Keep(1)
 }
 
+/// `<<…>>` is left as it is, whatever stands in it.
+fn passed_through(look: &Look<'_>) -> Verdict {
+    for i in 2.. {
+        match look.at(i) {
+            Seen::Unknown => return Verdict::Wait(&['>', '\n']),
+            Seen::Char('>') if look.at(i + 1) == Seen::Char('>') => return Verdict::Keep(i + 2),
+            Seen::Char('>') if look.at(i + 1) == Seen::Unknown => return Verdict::Wait(&[]),
+            Seen::End | Seen::Char('\n') => return Verdict::Keep(1),
+            Seen::Char(_) => {}
+        }
+    }
+    Verdict::Keep(1)
+}
+
 fn finished(look: &Look<'_>, close: usize) -> Verdict {
     let inner = look.text(1..close);
     if let Some(word) = inner.strip_prefix('|') {
@@ -58,11 +73,62 @@ fn finished(look: &Look<'_>, close: usize) -> Verdict {
     if address && !inner.contains(char::is_whitespace) {
         return Verdict::Inner(close + 1);
     }
+    if let Some(verdict) = obeyed(look, &inner, close) {
+        return verdict;
+    }
     match tag_name(&inner) {
         Some(name) if INLINE.contains(&name.as_str()) => Verdict::Drop(close + 1),
         Some(_) => Verdict::Gap(close + 1),
         None => Verdict::Keep(1),
     }
+}
+
+/// Tags whose content is said in another way: it is told as soon as their end is in sight.
+fn obeyed(look: &Look<'_>, inner: &str, close: usize) -> Option<Verdict> {
+    let name = tag_name(inner)?;
+    let known = look.options.ssml && ["sub", "say-as", "spell"].contains(&name.as_str());
+    if !known || inner.starts_with('/') || inner.ends_with('/') {
+        return None;
+    }
+    let end: Vec<char> = format!("</{name}>").chars().collect();
+    let mut matched = 0;
+    for i in close + 1.. {
+        match look.at(i) {
+            Seen::Unknown => return Some(Verdict::Wait(&['>'])),
+            Seen::End => return None,
+            Seen::Char(c) if c.to_ascii_lowercase() == end[matched] => matched += 1,
+            Seen::Char(c) => matched = usize::from(c == end[0]),
+        }
+        if matched == end.len() {
+            let spoken = i + 1 - end.len() - (close + 1);
+            return said(look, inner, &name, [close + 1, spoken, end.len()]);
+        }
+    }
+    None
+}
+
+fn said(look: &Look<'_>, inner: &str, name: &str, parts: [usize; 3]) -> Option<Verdict> {
+    if name == "sub" {
+        let alias = attribute(inner, "alias")?;
+        return Some(Verdict::Alias(parts.iter().sum(), alias.to_owned()));
+    }
+    let mark = match attribute(inner, "interpret-as") {
+        None if name == "spell" => Mark::Characters,
+        Some("characters" | "spell-out" | "verbatim" | "letters") => Mark::Characters,
+        Some("digits" | "telephone") => Mark::Digits,
+        Some("ordinal") => Mark::Ordinal,
+        Some("cardinal" | "number") => Mark::Cardinal,
+        // Dates, times and the like are found without being told.
+        _ => return None,
+    };
+    look.options.verbalize.then_some(Verdict::Marked(mark, parts))
+}
+
+/// The value of an attribute that stands in quotes.
+fn attribute<'a>(inner: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = inner.split_once(&format!(" {name}="))?;
+    let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    Some(rest[1..].split_once(quote)?.0)
 }
 
 /// The end of the tag is not in sight: what can only be a tag is dropped, and so is its rest when it comes.

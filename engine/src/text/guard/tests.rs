@@ -89,7 +89,7 @@ fn tags_are_dropped_and_keep_words_apart_where_they_break() {
         ("<?xml version=\"1.0\"?><!DOCTYPE x>text", "text"),
         ("Stop <|im_end|> here<|text_split|>now", "Stop  here now"),
         ("&lt;b&gt; &#65;&#x42;&nbsp;&#0;&quot;", "<b> AB \""),
-        ("<sub alias=\"a > b\">x</sub>", "x"),
+        ("<sub alias=\"a > b\">x</sub>", "a > b"),
     ]);
 }
 

@@ -265,7 +265,7 @@ proptest! {
         text in rich_text(), sizes in proptest::collection::vec(1_usize..9, 1..20), literal: bool,
     ) {
         let options = if literal { TextOptions::literal() } else { TextOptions::default() };
-        let whole = spoken(&text, options);
+        let whole = spoken(&text, &options);
         let chars: Vec<char> = text.chars().collect();
         let mut split = Passage::new(options, LiveSettings::default());
         let mut bytes = split.clone();
@@ -294,7 +294,7 @@ proptest! {
     #[test]
     fn offsets_are_monotone_and_inside_the_text(text in rich_text()) {
         let chars = text.chars().count() as u32;
-        let out = spoken(&text, TextOptions::default());
+        let out = spoken(&text, &TextOptions::default());
         for pair in out.windows(2) {
             prop_assert!(pair[0].from <= pair[1].from && pair[0].to <= pair[1].to, "{:?}", pair);
         }
@@ -304,7 +304,7 @@ proptest! {
     #[test]
     fn guarded_text_is_composed_and_clean(text in rich_text()) {
         use unicode_normalization::UnicodeNormalization;
-        let out = sanitize(&text, TextOptions::default());
+        let out = sanitize(&text, &TextOptions::default());
         prop_assert!(!out.contains(crate::text::spoken::is_unheard));
         prop_assert!(!out.contains(crate::text::spoken::is_emoji));
         // An escape sequence or sign dropped between a letter and its mark may leave them side by side.
@@ -319,7 +319,7 @@ proptest! {
         steps in proptest::collection::vec((1_usize..12, 0_u64..300, any::<bool>(), 0_u8..20), 1..40),
     ) {
         let options = TextOptions::literal();
-        let mut passage = Passage::new(options, LiveSettings::default());
+        let mut passage = Passage::new(options.clone(), LiveSettings::default());
         let chars: Vec<char> = text.chars().collect();
         let (mut rest, mut now, mut chunks) = (&chars[..], 0, Vec::<Chunk>::new());
         let mut shown: Vec<Tail> = Vec::new();
@@ -363,13 +363,13 @@ proptest! {
             if let (Tail::Lookahead(seen), Some(next)) = (&shown[k], chunks.get(k + 1)) {
                 let input = next.input(&Tail::Open);
                 prop_assert!(input.starts_with(seen.trim_end_matches('\n')), "{:?} {:?}", seen, input);
-                prop_assert!(!seen.ends_with('\n') || next.last);
+                prop_assert!(!seen.ends_with('\n') || next.last, "{:?} {:?}", seen, next);
                 prop_assert!(seen.trim_end_matches('\n').chars().count() <= 51);
             }
         }
         let visible = |s: &str| s.chars().filter(|c| !is_edge_blank(*c)).collect::<String>();
         let joined: String = chunks.iter().map(|c| visible(&c.text)).collect();
-        let whole = visible(&sanitize(&text, options));
+        let whole = visible(&sanitize(&text, &options));
         if flushes == 0 && !joined.is_empty() {
             // Only marks behind the last word can stay unspoken: they came after it was cut.
             let left = whole.strip_prefix(&joined);

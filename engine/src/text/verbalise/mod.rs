@@ -11,6 +11,7 @@
 mod classes;
 mod conventions;
 mod language;
+pub mod lexicon;
 mod locale;
 mod names;
 mod number;
@@ -19,11 +20,13 @@ mod scan;
 mod speech;
 
 pub use conventions::{Acronyms, Conventions, Initialisms};
+pub use lexicon::Lexicon;
 pub use locale::{Locale, LocaleError};
 
 use self::classes::{Verdict, verdict};
 use self::scan::Look;
 use self::speech::Speech;
+use super::TextOptions;
 use super::spoken::Spoken;
 
 /// Characters that stay known behind the place where the unread text starts: rules look back on them.
@@ -35,6 +38,7 @@ const FORGET_CHARS: usize = 4_096;
 #[derive(Debug, Clone)]
 pub(super) struct Verbaliser {
     speech: Option<Speech>,
+    lexicon: Lexicon,
     /// At most so many characters decide one reading.
     hold_chars: usize,
     /// What was read and what is unread, and the raw range of each.
@@ -48,11 +52,13 @@ pub(super) struct Verbaliser {
 }
 
 impl Verbaliser {
-    /// Reads as a locale and a model have it; without them text stays as it is.
-    pub(super) fn new(how: Option<(Locale, Conventions)>, hold_chars: usize) -> Self {
+    /// Reads as the options have it; text stays as it is where nothing is to be read.
+    pub(super) fn new(options: &TextOptions) -> Self {
+        let locale = options.locale.unwrap_or_default();
         Self {
-            speech: how.map(|(locale, conventions)| Speech::new(locale, conventions)),
-            hold_chars: hold_chars.max(1),
+            speech: options.verbalize.then(|| Speech::new(locale, options.conventions)),
+            lexicon: options.lexicon.clone(),
+            hold_chars: options.hold_chars.max(1),
             text: Vec::new(),
             spans: Vec::new(),
             start: 0,
@@ -77,7 +83,11 @@ impl Verbaliser {
             let end = self.text.len().min(self.start + self.hold_chars);
             let closed = all || end == self.start + self.hold_chars;
             let look = Look::new(&self.text[..end], self.start, closed);
-            let found = verdict(look.scan(), &speech);
+            let listed = self.lexicon.read(look.scan());
+            let found = match listed {
+                Some((end, words)) => Verdict::Say(end.taken(), words),
+                None => verdict(look.scan(), &speech),
+            };
             if look.went_beyond() {
                 break;
             }

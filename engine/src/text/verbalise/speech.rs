@@ -69,6 +69,7 @@ impl Speech {
         }
         match number.value() {
             Some(n) if number.fraction.is_empty() => out.push_str(&self.cardinal(n, gender)),
+            Some(_) if number.whole.is_empty() => {}
             Some(n) => out.push_str(&self.count(n)),
             None => out.push_str(&self.digits(&number.whole)),
         }
@@ -76,7 +77,8 @@ impl Speech {
             let language = self.language();
             let comma = self.tongue.locale.marks().decimal == ',';
             let point = self.tongue.rules.point(language.cardinals[0], comma);
-            out = format!("{out} {point} {}", self.digits(&number.fraction));
+            let gap = if number.whole.is_empty() { "" } else { " " };
+            out = format!("{out}{gap}{point} {}", self.digits(&number.fraction));
         }
         out
     }
@@ -138,7 +140,7 @@ impl Speech {
                 let (high, low) = (self.count(n / 100), n % 100);
                 match low {
                     0 => self.year(n),
-                    1..=9 => format!("{high} {}", self.digits(&digits[digits.len() - 2..])),
+                    1..=9 => format!("{high} {} {}", self.words().oh, self.count(low)),
                     _ => format!("{high} {}", self.count(low)),
                 }
             }

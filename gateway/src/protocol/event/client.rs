@@ -1,6 +1,7 @@
 //! What a client says, and how it is read.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
@@ -76,10 +77,28 @@ pub(crate) struct Sampling {
 pub(crate) struct TextRules {
     pub(crate) markdown: Option<bool>,
     pub(crate) emoji: Option<bool>,
-    pub(crate) verbalize: Option<serde::de::IgnoredAny>,
-    pub(crate) ssml: Option<serde::de::IgnoredAny>,
-    pub(crate) locale: Option<serde::de::IgnoredAny>,
-    pub(crate) lexicon: Option<serde::de::IgnoredAny>,
+    pub(crate) verbalize: Option<String>,
+    pub(crate) ssml: Option<bool>,
+    pub(crate) locale: Option<String>,
+    pub(crate) lexicon: Option<ListedForms>,
+}
+
+/// Words that the client wants to be said in its own way.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum ListedForms {
+    /// `{"nginx": "engine x"}`
+    Words(BTreeMap<String, String>),
+    /// `[{"pattern": "v(\\d)", "spoken": "version $1"}]`
+    Entries(Vec<ListedForm>),
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct ListedForm {
+    pub(crate) word: Option<String>,
+    pub(crate) pattern: Option<String>,
+    pub(crate) spoken: String,
 }
 
 /// `context.open`

@@ -19,6 +19,7 @@ mod rig;
 mod simulation;
 #[cfg(test)]
 mod tests;
+mod text_rules;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -161,6 +162,12 @@ impl Session {
                 );
             }
             Input::NotUtf8 => self.close(1007, "not UTF-8", now),
+            Input::TooSlow(limit) => {
+                let limit = limit.as_secs_f64();
+                let message = format!("a message took longer than {limit} s (server.message_s)");
+                self.fatal(Code::IdleTimeout, message, now);
+            }
+            Input::Unauthorized(reason) => self.fatal(Code::Unauthorized, reason.to_owned(), now),
             Input::Opened { context, answer } => self.opened(context, answer),
             Input::Packets { context, packets, generated } => {
                 if let Some(context) = self.live.get_mut(&context) {

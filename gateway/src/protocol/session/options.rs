@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use engine::Request;
+use engine::text::TextOptions;
 
 use super::Settled;
+use super::text_rules::text_options;
 use crate::error::Code;
 use crate::protocol::catalogue::{Catalogue, Names};
 use crate::protocol::event::{ErrorEvent, Flow, Open, Options, Sampling, Start, TextRules};
@@ -120,10 +122,6 @@ pub(super) fn ignored(options: &Options) -> Vec<&'static str> {
         ("sampling.top_k", options.sampling.top_k.is_some()),
         ("sampling.frequency_penalty", options.sampling.frequency_penalty.is_some()),
         ("sampling.acoustic_top_k", options.sampling.acoustic_top_k.is_some()),
-        ("text.verbalize", options.text.verbalize.is_some()),
-        ("text.ssml", options.text.ssml.is_some()),
-        ("text.locale", options.text.locale.is_some()),
-        ("text.lexicon", options.text.lexicon.is_some()),
         ("initial_ms", options.initial_ms.is_some()),
         ("prompt_max_frames", options.prompt_max_frames.is_some()),
     ];
@@ -133,8 +131,9 @@ pub(super) fn ignored(options: &Options) -> Vec<&'static str> {
 /// The request to the engine.
 pub(super) fn request(options: &Options, settled: &Settled, priority: Option<u8>) -> Request {
     let mut request = Request::live();
-    request.options.markdown = options.text.markdown.unwrap_or(request.options.markdown);
-    request.options.emoji = options.text.emoji.unwrap_or(request.options.emoji);
+    let base = request.options.clone();
+    request.options = text_options(&options.text, options.language.as_deref(), base)
+        .expect("the options of session and context were checked as they came; this is a bug");
     Request {
         voice: options.voice.clone(),
         language: options.language.clone(),
@@ -153,6 +152,8 @@ fn check(options: &Options, catalogue: &Catalogue) -> Result<(), Box<ErrorEvent>
     if options.prefix.is_some() {
         return Err(bad("prefix", "not available in this version"));
     }
+    text_options(&options.text, options.language.as_deref(), TextOptions::default())
+        .map_err(|refused| bad(refused.field, &refused.reason))?;
     catalogue.check(&Names {
         model: options.model.as_deref(),
         voice: options.voice.as_deref(),

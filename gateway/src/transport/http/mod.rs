@@ -1,14 +1,16 @@
 //! The plain requests: health, lists, and errors in the shape that speech clients know.
 
 pub(crate) mod demo;
+pub(crate) mod gate;
 pub(crate) mod speech;
+pub(crate) mod tokens;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -31,13 +33,14 @@ pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Response {
     (status, Json(json!({"ready": ready}))).into_response()
 }
 
-/// All metrics, for a scraper on this machine.
+/// All metrics, for a scraper on this machine or with a key.
 pub(crate) async fn metrics(
     State(server): State<Arc<Server>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
 ) -> Response {
-    if !peer.ip().is_loopback() {
-        let message = "metrics are for this machine only";
+    if !gate::may_scrape(&server, peer.ip(), &headers) {
+        let message = "metrics are for this machine, or for who has a key";
         return problem(StatusCode::FORBIDDEN, "forbidden", None, message);
     }
     let text = server.metrics.text(server.is_ready());

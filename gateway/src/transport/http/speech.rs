@@ -10,8 +10,8 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
+use axum::extract::{Extension, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use codecs::ogg::{OggError, OggHead, OggWriter};
@@ -22,10 +22,12 @@ use engine::{Event, Events, Request};
 use futures_util::stream;
 use serde::Deserialize;
 
-use super::{busy, problem};
+use super::problem;
 use crate::audio::ENGINE_RATE;
+use crate::auth::Caller;
 use crate::server::{Server, next};
 use crate::sessions::Admission;
+use crate::transport::http::gate::too_many;
 
 /// Longest text, as OpenAI has it.
 const INPUT_CHARS_MAX: usize = 4_096;
@@ -74,6 +76,7 @@ impl Format {
 /// Answers with sound.
 pub(crate) async fn speak(
     State(server): State<Arc<Server>>,
+    Extension(caller): Extension<Caller>,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let body = match body {
@@ -94,10 +97,13 @@ pub(crate) async fn speak(
             return problem(StatusCode::BAD_REQUEST, "bad_value", Some(param), &message);
         }
     };
-    let admission = match server.sessions.admit() {
+    let admission = match server.admit(&caller) {
         Ok(admission) => admission,
-        Err(refused) => return busy(&refused),
+        Err(refused) => return refused.into_response(),
     };
+    if let Err(over) = caller.allowance.chars(asked.input.chars().count(), server.since_start()) {
+        return too_many(&over);
+    }
     let request = Request { voice: Some(voice), ..Request::whole(asked.input) };
     match server.engine.open(request) {
         Ok((_, events)) => answer(events, format, admission).await,

@@ -8,12 +8,12 @@ use crate::cases::Findings;
 
 pub(super) fn check(case: &TextCase, deltas: &[Delta], findings: &mut Findings) {
     let raw = raw_text(deltas);
-    let spoken = text::spoken(&raw, TextOptions::literal());
+    let spoken = text::spoken(&raw, &TextOptions::literal());
     let sanitized: String = spoken.iter().map(|s| s.ch).collect();
     let chunks = match &case.forced_chunks {
         Some(pieces) => {
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
-            text::given(&pieces, TextOptions::literal())
+            text::given(&pieces, &TextOptions::literal())
         }
         None => text::literal(&spoken, raw.chars().count(), ChunkLimits::default()),
     };
@@ -107,7 +107,7 @@ fn check_audio(case: &TextCase, raw: &str, findings: &mut Findings) {
             for options in [TextOptions::literal(), TextOptions::default()] {
                 findings.equal(
                     "chunks of a silent text",
-                    &text::whole(raw, options, ChunkLimits::default()),
+                    &text::whole(raw, &options, ChunkLimits::default()),
                     &Vec::new(),
                 );
             }

@@ -46,7 +46,7 @@ pub(super) fn check(case: &TextCase, deltas: &[Delta], findings: &mut Findings) 
     }
     let raw = raw_text(deltas);
     for options in [TextOptions::literal(), TextOptions::default()] {
-        let whole = sanitize(&raw, options);
+        let whole = sanitize(&raw, &options);
         for (how, split) in splits(case, deltas) {
             for need in [Need::Relaxed, Need::Urgent] {
                 // Slow deltas of single characters let go of markup that is cut in them: then the text differs.
@@ -54,7 +54,7 @@ pub(super) fn check(case: &TextCase, deltas: &[Delta], findings: &mut Findings) 
                     if options == TextOptions::literal() { &GAPS_MS[..] } else { &GAPS_MS[..1] };
                 let paces = std::iter::once(None).chain(gaps.iter().copied().map(Some));
                 for gap_ms in paces {
-                    let cuts = speak(&split, options, need, gap_ms);
+                    let cuts = speak(&split, &options, need, gap_ms);
                     let at_once = gap_ms.is_none() && split.iter().all(|d| d.delay_ms == 0);
                     let run = format!("{how}, {}, {need:?}", pace(gap_ms));
                     check_chunks(&run, &whole, &cuts, at_once, findings);
@@ -77,8 +77,8 @@ fn pace(gap_ms: Option<u64>) -> String {
 }
 
 /// Speaks the deltas: an engine asks for chunks after every delta and whenever time alone may give one.
-fn speak(deltas: &[Delta], options: TextOptions, need: Need, gap_ms: Option<u64>) -> Vec<Cut> {
-    let mut passage = Passage::new(options, LiveSettings::default());
+fn speak(deltas: &[Delta], options: &TextOptions, need: Need, gap_ms: Option<u64>) -> Vec<Cut> {
+    let mut passage = Passage::new(options.clone(), LiveSettings::default());
     let (mut cuts, mut now) = (Vec::new(), Duration::ZERO);
     for (k, delta) in deltas.iter().enumerate() {
         let gap_ms = gap_ms.filter(|_| k > 0).unwrap_or(delta.delay_ms);
@@ -192,7 +192,7 @@ fn check_timing(case: &TextCase, deltas: &[Delta], findings: &mut Findings) {
     };
     let start = Duration::from_millis(first.delay_ms);
     for options in [TextOptions::literal(), TextOptions::default()] {
-        let cuts = speak(deltas, options, Need::Relaxed, None);
+        let cuts = speak(deltas, &options, Need::Relaxed, None);
         let wait = cuts.first().map(|cut| cut.at - start);
         let in_time = wait.is_some_and(|wait| {
             wait <= Duration::from_millis(limit) && wait < Duration::from_millis(second.delay_ms)

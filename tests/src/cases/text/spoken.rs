@@ -7,7 +7,7 @@ use crate::cases::Findings;
 
 pub(super) fn check(case: &TextCase, deltas: &[Delta], findings: &mut Findings) {
     let raw = raw_text(deltas);
-    let spoken = one_blank(&sanitize(&raw, TextOptions::default()));
+    let spoken = one_blank(&sanitize(&raw, &TextOptions::default()));
     let lacks = |wanted: &&String| !spoken.contains(&one_blank(wanted));
     for wanted in case.spoken_must_contain.iter().filter(lacks) {
         findings.fail(format!("spoken text {spoken:?} lacks {wanted:?}"));

@@ -22,7 +22,15 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         return version(scan, speech);
     }
     let serial = parts.len() > CHANGES_MAX + 1;
-    let said: Vec<String> = parts.iter().map(|part| say(part, serial, speech)).collect();
+    let size = |i: usize| {
+        let digits = |part: Option<&&[char]>| part.is_some_and(|p| p[0].is_ascii_digit());
+        i > 0 && parts[i] == ['x'] && digits(parts.get(i - 1)) && digits(parts.get(i + 1))
+    };
+    let one = |(i, part): (usize, &&[char])| match size(i) {
+        true => speech.words().by.to_owned(),
+        false => say(part, serial, speech),
+    };
+    let said: Vec<String> = parts.iter().enumerate().map(one).collect();
     Some((end, said.join(" ")))
 }
 

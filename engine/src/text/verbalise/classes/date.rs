@@ -3,6 +3,7 @@
 use super::Reading;
 use super::time;
 use crate::text::verbalise::language::Date;
+use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, lower};
 use crate::text::verbalise::speech::Speech;
 
@@ -82,6 +83,16 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     Some((scan, say(speech, &date)))
 }
 
+/// 12/25 where it is no fraction.
+pub(super) fn loose<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let first = short(&mut scan)?;
+    scan.eat_if(|c| c == '/')?;
+    let second = short(&mut scan).filter(|_| scan.at_number_end())?;
+    let (day, month, month_first) = day_and_month(first, second, '/', speech)?;
+    let date = Date { day: Some(day), month, month_first, ..Date::default() };
+    Some((scan, say(speech, &date)))
+}
+
 fn day_and_month(first: u32, second: u32, sign: char, speech: &Speech) -> Option<(u32, u32, bool)> {
     let month_first = speech.tongue.locale.month_first();
     let (day, month) = if month_first && sign != '.' { (second, first) } else { (first, second) };
@@ -98,13 +109,16 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
         return None;
     }
     let word: String = first.iter().map(|&c| lower(c)).collect();
-    if let Some((weekday, short)) = speech.names().find_day(&word) {
+    if let Some((weekday, short)) = day(&word, speech) {
         return behind_weekday(end, speech, weekday, short);
     }
     let (month, short) = month(&word, speech)?;
     let dotted = end.eat('.');
     let behind = Date { month, month_first: true, ..Date::default() };
     if let Some((day_end, date)) = day_and_year(end, speech, behind) {
+        if let Some(days) = days(day_end, &date, speech) {
+            return Some(days);
+        }
         return Some((day_end, say_year_apart(speech, &date, end, day_end)));
     }
     // A short form alone.
@@ -123,13 +137,11 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
 fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan<'a>, Date)> {
     let mut end = scan;
     end.blank();
-    let year_end = end;
     let digits = end.digits();
     let n = number(digits)?;
     if digits.len() == 4 && (1000..2200).contains(&n) && end.at_number_end() {
         return Some((end, Date { year: Some(n), ..date }));
     }
-    let _ = year_end;
     if digits.len() > 2 || !(1..=31).contains(&n) {
         return None;
     }
@@ -152,13 +164,37 @@ fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan
     }
 }
 
+/// Jan 5–7, 2026: the last day, and the year behind it.
+fn days<'a>(first: Scan<'a>, date: &Date, speech: &Speech) -> Option<Reading<'a>> {
+    let mut scan = first;
+    scan.eat_if(|c| matches!(c, '-' | '–')).filter(|_| date.year.is_none())?;
+    let start = Date { day: None, ..*date };
+    let (end, last) = day_and_year(scan, speech, start)?;
+    let day = last.day.filter(|&day| Some(day) > date.day)?;
+    let day = speech.ordinal(day.into(), Gender::Masculine);
+    let mut said = format!("{} {} {day}", say(speech, date), speech.words().to);
+    if let Some(year) = last.year {
+        said = format!("{said}, {}", speech.year(year.into()));
+    }
+    Some((end, said))
+}
+
 fn behind_weekday<'a>(
     mut scan: Scan<'a>,
     speech: &Speech,
     weekday: u32,
     short: bool,
 ) -> Option<Reading<'a>> {
-    let dotted = short && scan.eat('.');
+    let mut range = scan;
+    if range.eat_if(|c| matches!(c, '-' | '–')).is_some() {
+        let second: String = range.letters().iter().map(|&c| lower(c)).collect();
+        let (to, _) = day(&second, speech)?;
+        let [from, to] = [weekday, to].map(|day| speech.names().day(day));
+        return range.at_word_end().then(|| (range, format!("{from} {} {to}", speech.words().to)));
+    }
+    if short {
+        scan.eat('.');
+    }
     let comma = scan.eat(',');
     if !scan.blank() {
         return None;
@@ -172,7 +208,6 @@ fn behind_weekday<'a>(
         month(&word, speech)?;
         month_first(scan, speech)?
     };
-    let _ = dotted;
     let mark = if comma || short { "," } else { "" };
     Some((end, format!("{}{mark} {said}", speech.names().day(weekday))))
 }
@@ -244,6 +279,13 @@ fn month(word: &str, speech: &Speech) -> Option<(u32, bool)> {
     let cut: String = word.chars().take(3).collect();
     let sept = word == "sept";
     speech.names().find_month(if sept { &cut } else { word })
+}
+
+/// The day of the week of a word in lower case; `thurs` is as good as `thu`.
+fn day(word: &str, speech: &Speech) -> Option<(u32, bool)> {
+    let longer = matches!(word, "tues" | "weds" | "thur" | "thurs");
+    let cut: String = word.chars().take(3).collect();
+    speech.names().find_day(if longer { &cut } else { word })
 }
 
 fn eat_ordinal_ending(scan: &mut Scan<'_>, speech: &Speech) -> bool {

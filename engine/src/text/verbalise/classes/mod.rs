@@ -42,10 +42,13 @@ const NUMBERS: &[Rule] = &[
     date::day_first,
     money::read,
     number::ordinal,
+    number::scientific,
+    number::pairs,
     number::decade,
     number::fraction,
     measure::read,
     number::ratio,
+    number::large,
     code::read,
     number::plain,
 ];
@@ -66,11 +69,13 @@ const WORDS: &[Rule] = &[
 /// Rules for a token that starts with another sign.
 const SIGNS: &[Rule] = &[
     sign::passed_through,
+    sign::marked,
     digits::grouped,
     money::read,
     measure::read,
     number::decade,
     number::plain,
+    address::read,
     sign::tagged,
     sign::between,
     sign::alone,
@@ -115,7 +120,7 @@ fn is_plain_word(scan: Scan<'_>, speech: &Speech) -> bool {
     let behind = word.peek();
     let parted =
         behind.is_none_or(|c| is_gap(c) || matches!(c, '\n' | ',' | '!' | '?' | ';' | ')' | '"'));
-    parted && letters.iter().all(|c| c.is_lowercase()) && !word::is_short(letters, speech)
+    parted && letters.iter().all(|c| c.is_lowercase()) && !speech.tongue.is_short(letters)
 }
 
 /// A plain word behind a short form is read with it, so that no chunk ends between the two.

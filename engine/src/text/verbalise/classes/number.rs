@@ -1,6 +1,6 @@
 //! Numbers: cardinals, decimals, ordinals, fractions, ratios, ranges, years and decades.
 
-use super::Reading;
+use super::{Reading, date, measure};
 use crate::text::verbalise::language::Magnitude;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::number::Number;
@@ -54,7 +54,7 @@ fn magnitude<'a>(
     let allowed = |m: &&Magnitude| {
         let short = m.written.len() <= 3;
         (m.written == letters || (!short && m.written == letters.to_lowercase()))
-            && (!m.money_only || (money && !parted))
+            && (!m.money_only || (!parted && (money || is_large(m, word, speech))))
             && (short || parted || word.before() != Some('-'))
     };
     let magnitude = speech.language().magnitudes.iter().find(allowed)?;
@@ -63,6 +63,54 @@ fn magnitude<'a>(
         word = word.skip(1);
     }
     word.at_word_end().then_some((word, magnitude))
+}
+
+/// 5M users: a capital letter behind a number that counts something.
+fn is_large(magnitude: &Magnitude, behind: Scan<'_>, speech: &Speech) -> bool {
+    matches!(magnitude.written, "K" | "M" | "B") && (speech.language().is_counted)(behind)
+}
+
+/// 5.3 million, 5M users.
+pub(super) fn large<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let (_, amount) = amount(scan, speech, false)?;
+    amount.magnitude.and_then(|_| plain(scan, speech))
+}
+
+/// Room 305, flight 1234, 123 Main St.: told in pairs.
+pub(super) fn pairs<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let before = scan.word_before();
+    let digits: String = scan.digits().iter().collect();
+    if !(3..=5).contains(&digits.len()) || !scan.at_number_end() || scan.peek() == Some('-') {
+        return None;
+    }
+    let language = speech.language();
+    let named = language.pair_openers.contains(&before.as_str());
+    if !named && !is_before_street(scan, speech) {
+        return None;
+    }
+    let said = match digits.len() {
+        5 => format!("{} {}", speech.pairs(&digits[..3]), speech.pairs(&digits[3..])),
+        _ => speech.pairs(&digits),
+    };
+    Some((scan, said))
+}
+
+/// Whether one to three names with the word for a street at their end follow.
+fn is_before_street(mut scan: Scan<'_>, speech: &Speech) -> bool {
+    const NAMES_MAX: usize = 3;
+    for names in 0..=NAMES_MAX {
+        if !scan.blank() {
+            return false;
+        }
+        let word = scan.letters();
+        if !word.first().is_some_and(|c| c.is_uppercase()) {
+            return false;
+        }
+        if names > 0 && speech.language().streets.contains(&lower_case(word).as_str()) {
+            return true;
+        }
+    }
+    false
 }
 
 /// 21st, 1,000th.
@@ -99,6 +147,7 @@ pub(super) fn decade<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
 
 /// 1/2, 3 1/2, 24/7, 120/80, ½, 3½.
 pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
     let before = scan.before();
     let first = plain_digits(&mut scan)?;
     let mut whole = None;
@@ -127,12 +176,16 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     if !scan.at_number_end() || scan.peek() == Some('/') {
         return None;
     }
-    if (above, below, whole) == (24, 7, None) {
-        return Some((scan, format!("{} {}", speech.count(24), speech.count(7))));
-    }
-    if whole.is_none() && (above >= below || below > 100) {
-        let over = speech.words().over;
-        return Some((scan, format!("{} {over} {}", speech.count(above), speech.count(below))));
+    if whole.is_none() && !is_fraction(above, below) {
+        let pair = matches!((above, below), (24, 7) | (9, 11))
+            || (above.is_multiple_of(10) && above + below == 100);
+        if let Some(day) = date::loose(start, speech).filter(|_| !pair) {
+            return Some(day);
+        }
+        let over = if pair { "" } else { speech.words().over };
+        let said = [&speech.count(above), over, &speech.count(below)];
+        let said = said.into_iter().filter(|s| !s.is_empty()).collect::<Vec<&str>>().join(" ");
+        return Some(measure::with_noun(scan, said, false, speech));
     }
     say_fraction(scan, whole, above, below, speech)
 }
@@ -170,8 +223,32 @@ fn say_fraction<'a>(
     speech: &Speech,
 ) -> Option<Reading<'a>> {
     let part = (speech.language().fraction)(speech, above, below)?;
-    let Some(whole) = whole else { return Some((end, part)) };
-    Some((end, (speech.language().mixed)(&speech.count(whole), &part, (above, below))))
+    let Some(whole) = whole else { return Some(measure::with_noun(end, part, true, speech)) };
+    let said = (speech.language().mixed)(&speech.count(whole), &part, (above, below));
+    Some(measure::with_noun(end, said, false, speech))
+}
+
+/// Whether two numbers at a stroke are a part of one: less than one, and of a usual size.
+fn is_fraction(above: u64, below: u64) -> bool {
+    above < below && matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100)
+}
+
+/// 1e6, 1.5e-3
+pub(super) fn scientific<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    scan.eat_if(|c| c == 'e' || c == 'E')?;
+    let negative = scan.eat_if(is_minus).is_some();
+    scan.eat('+');
+    let power = plain_digits(&mut scan).filter(|_| scan.at_word_end())?;
+    let words = speech.words();
+    let power = if negative {
+        format!("{} {}", words.minus, speech.count(power))
+    } else {
+        speech.count(power)
+    };
+    let number = speech.number(&number, Gender::Masculine);
+    let ten = speech.count(10);
+    Some((scan, format!("{number} {} {ten} {} {power}", words.times, words.to_the_power)))
 }
 
 /// 3:2, 16:9, 1:100.

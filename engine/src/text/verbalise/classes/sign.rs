@@ -2,6 +2,8 @@
 
 use super::Reading;
 use super::number::vulgar;
+use crate::text::spoken::Mark;
+use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
 
@@ -18,6 +20,41 @@ pub(super) fn passed_through<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Readi
         }
         scan.eat_if(|c| c != '\n')?;
     }
+}
+
+/// Text between marks is said as they tell; a mark alone is silent.
+pub(super) fn marked<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mark = scan.eat_if(|c| c == Mark::CLOSING || Mark::opened_by(c).is_some())?;
+    let alone = (scan, String::new());
+    let Some(mark) = Mark::opened_by(mark) else { return Some(alone) };
+    let text = scan.eat_while(usize::MAX, |c| c != Mark::CLOSING);
+    if !scan.eat(Mark::CLOSING) {
+        return Some(alone);
+    }
+    let digits: String = text.iter().filter(|c| c.is_ascii_digit()).collect();
+    let n = digits.parse::<u64>();
+    let said = match (mark, n) {
+        (Mark::Ordinal, Ok(n)) => speech.ordinal(n, Gender::Masculine),
+        (Mark::Cardinal, Ok(n)) => speech.count(n),
+        (Mark::Digits, _) => speech.digits(&digits),
+        _ => characters(text, speech),
+    };
+    Some((scan, said))
+}
+
+/// Letters one by one, digits one by one, signs by their names.
+fn characters(text: &[char], speech: &Speech) -> String {
+    let runs = text.chunk_by(|a, b| a.is_alphabetic() && b.is_alphabetic());
+    let say = |run: &[char]| {
+        let run_text: String = run.iter().collect();
+        match run[0] {
+            c if c.is_alphabetic() => speech.spell(&run_text),
+            c if c.is_ascii_digit() => speech.digits(&run_text),
+            c => super::address::sign(c, false, speech).unwrap_or_default().to_owned(),
+        }
+    };
+    let said: Vec<String> = runs.map(say).filter(|said| !said.is_empty()).collect();
+    said.join(" ")
 }
 
 /// #MondayMotivation, @handle, #1.
@@ -76,17 +113,23 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     let words = speech.words();
     let spaced_before = start.before().is_some_and(is_gap);
     let (before, word) = (term_before(start), |n: usize| start.at(n));
-    let said = match scan.eat_if(|c| "+=<>*/^×·−-".contains(c))? {
+    // A digit, or a sign of a currency.
+    let amount = |n: usize| start.at(n).is_some_and(|c| c.is_ascii_digit() || "$€£¥".contains(c));
+    let said = match scan.eat_if(|c| "+=<>*/^×·−-~".contains(c))? {
         '<' if word(1) == Some('=') => (scan.eat('='), words.at_most).1,
         '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
         '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
         '-' | '=' if word(1) == Some('>') => (scan.eat('>'), words.to).1,
-        '+' if before == Some(Term::Number) || (spaced_before && word(1).is_some_and(is_gap)) => {
+        '+' if start.before().is_some_and(|c| c.is_alphanumeric() || c == '+')
+            || before == Some(Term::Number)
+            || (spaced_before && word(1).is_some_and(is_gap)) =>
+        {
             words.plus
         }
         '=' => words.equals,
-        '<' if spaced_before && word(1) != Some('<') => words.less_than,
-        '>' if spaced_before && word(1) != Some('>') => words.greater_than,
+        '<' if amount(1) || (spaced_before && word(1).is_some_and(is_gap)) => words.less_than,
+        '>' if amount(1) || (spaced_before && word(1).is_some_and(is_gap)) => words.greater_than,
+        '~' if amount(1) => words.about,
         '*' if before == Some(Term::Number) && digit_behind(scan) => words.times,
         '×' | '·' if before == Some(Term::Number) && digit_behind(scan) => words.by,
         '^' => return power(scan, speech),
@@ -163,6 +206,8 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         return Some((scan.skip(1), said));
     }
     if let Some(digit) = raised(c) {
+        let power = !('₀'..='₉').contains(&c)
+            && scan.before().is_some_and(|c| c.is_alphanumeric() || c == ')');
         scan = scan.skip(1);
         let mut digits = digit.to_string();
         while let Some(next) = scan.peek().and_then(raised) {
@@ -170,12 +215,11 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
             scan = scan.skip(1);
         }
         let words = speech.words();
-        let word_before = scan.taken() > 0 && term_before(scan).is_some();
         return Some((
             scan,
             match digits.as_str() {
-                "2" if word_before => words.square.to_owned(),
-                "3" if word_before => words.cubed.to_owned(),
+                "2" if power => words.square.to_owned(),
+                "3" if power => words.cubed.to_owned(),
                 _ => speech.digits(&digits),
             },
         ));
@@ -191,8 +235,35 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         }
         return Some((scan, speech.count(value)));
     }
+    let words = speech.words();
+    let leans = scan.before().is_some_and(char::is_alphanumeric);
+    if c == '.' && scan.at(1).is_some_and(char::is_alphabetic) && !leans && !words.dot.is_empty() {
+        return Some((scan.skip(1), words.dot.to_owned()));
+    }
+    if c == '#' && leans && !words.sharp.is_empty() {
+        return Some((scan.skip(1), words.sharp.to_owned()));
+    }
+    if let Some(face) = emoticon(scan) {
+        return Some((face, String::new()));
+    }
+    if c == '&' && scan.at(1) == Some('&') {
+        scan = scan.skip(1);
+    }
     let &(_, word) = speech.language().signs.iter().find(|s| s.0 == c)?;
     Some((scan.skip(1), word.to_owned()))
+}
+
+/// :) and the like, apart from words: a voice does not say them.
+fn emoticon(scan: Scan<'_>) -> Option<Scan<'_>> {
+    const FACES: [&str; 10] = [":-)", ":)", ";-)", ";)", ":-(", ":(", ":D", ":P", ":-D", "<3"];
+    let apart = |c: Option<char>| c.is_none_or(char::is_whitespace);
+    if !apart(scan.before()) {
+        return None;
+    }
+    FACES.iter().find_map(|face| {
+        let mut end = scan;
+        (end.eat_str(face, false) && apart(end.peek())).then_some(end)
+    })
 }
 
 /// Digits above and below the line, and those in circles.

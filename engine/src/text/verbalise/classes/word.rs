@@ -14,17 +14,6 @@ const SPELLED_LETTERS_MAX: usize = 5;
 /// The same for one that could be said.
 const SPELLED_WITH_VOWELS_MAX: usize = 3;
 
-/// Whether letters could be a short form, so that what stands behind them matters.
-pub(super) fn is_short(letters: &[char], speech: &Speech) -> bool {
-    if letters.len() > SHORT_LETTERS_MAX {
-        return false;
-    }
-    let word = lower_case(letters);
-    let small_month = speech.language().small_months
-        && (speech.names().find_month(&word).is_some() || speech.names().find_day(&word).is_some());
-    small_month || speech.language().abbreviations.iter().any(|a| a.written == word)
-}
-
 /// Dr. Okafor, 12 Main St., etc., e.g.
 pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let mut end = scan;
@@ -55,11 +44,25 @@ pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Readin
     let table = speech.language().abbreviations.iter().filter(|a| a.written == word);
     let found = table.into_iter().find(|a| holds(a, scan, end, dotted, speech))?;
     let spoken = found.spoken.to_owned();
-    if dotted && ends_sentence(behind) && !matches!(found.kind, Short::Title | Short::Number) {
+    if dotted && closes(found, behind, speech) {
         return Some((end, spoken));
     }
     let joined = dotted || found.kind == Short::Title;
     Some(if joined { with_next_word(behind, spoken) } else { (behind, spoken) })
+}
+
+/// Whether the period behind a short form also ends its sentence.
+fn closes(short: &Abbreviation, behind: Scan<'_>, speech: &Speech) -> bool {
+    let next = lower_case(behind.next_word());
+    match short.kind {
+        Short::Title | Short::Number => false,
+        // "Martin Luther King Jr. Boulevard"
+        Short::Name => {
+            let opens = next.is_empty() || speech.language().small_words.contains(&next.as_str());
+            ends_sentence(behind) && opens
+        }
+        _ => ends_sentence(behind),
+    }
 }
 
 /// Whether a short form is one at this place.
@@ -79,16 +82,19 @@ fn holds(
         Short::Dotted => dotted,
         Short::Title => {
             let name = same_line && next.is_some_and(char::is_uppercase);
-            let street = |a: &Abbreviation| a.kind == Short::Behind && a.written == short.written;
+            let street = |a: &Abbreviation| {
+                matches!(a.kind, Short::Behind | Short::Name) && a.written == short.written
+            };
             let ambiguous = speech.language().abbreviations.iter().any(street);
             let certain = !ambiguous && dotted;
             capital && (name || certain) && !(ambiguous && is_behind_name(scan, speech))
         }
         Short::Number => {
             let number = next.is_some_and(|c| c.is_ascii_digit() || c == '#');
-            number && (dotted || capital) && (same_line || dotted)
+            let telling = dotted || (capital && short.written.len() > 1);
+            number && telling && (same_line || dotted)
         }
-        Short::Behind => {
+        Short::Behind | Short::Name => {
             capital && (dotted || is_behind_name(scan, speech)) && is_behind_name(scan, speech)
         }
     }
@@ -100,6 +106,11 @@ fn is_behind_name(scan: Scan<'_>, speech: &Speech) -> bool {
         return false;
     }
     let word = scan.word_before();
+    let short = word.trim_end_matches('.');
+    let title = |a: &Abbreviation| a.kind == Short::Title && a.written == short;
+    if word.ends_with('.') && speech.language().abbreviations.iter().any(title) {
+        return false;
+    }
     let capital = scan.word_before_is_capital();
     (capital && !speech.language().small_words.contains(&word.as_str()))
         || speech.language().ordinal_endings.iter().any(|(ending, _)| {
@@ -190,7 +201,8 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     let letters = scan.eat_while(usize::MAX, |c| "IVXLCDM".contains(c));
     let n = roman_value(letters)?;
     let possessive = scan.peek().is_some_and(|c| c == '\'' || c == '’');
-    if !(scan.at_word_end() || possessive) || !start.before().is_some_and(is_gap) {
+    let opens = start.before().is_none_or(|c| is_gap(c) || "(\n\"“".contains(c));
+    if !(scan.at_word_end() || possessive) || !opens {
         return None;
     }
     let language = speech.language();
@@ -203,6 +215,10 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         return Some((scan, (language.regnal)(&speech.ordinal(n, Gender::Masculine))));
     }
     // "Rocky II", "John Smith III"; one letter alone is a letter.
+    let certain = letters.len() >= 3 && letters.iter().all(|c| "IVX".contains(*c));
+    if certain {
+        return Some((scan, speech.count(n)));
+    }
     let name = start.word_before_is_capital() && !language.small_words.contains(&before.as_str());
     let multiple = letters.len() >= 2 && letters.iter().all(|&c| c == 'I');
     (name && multiple).then(|| (scan, speech.count(n)))
@@ -259,7 +275,10 @@ pub(super) fn capitals<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
         return None;
     }
     let text: String = letters.iter().collect();
-    let said = if is_acronym(&text, speech) {
+    let joined = scan.peek() == Some('&') && scan.at(1).is_some_and(char::is_uppercase);
+    let said = if joined {
+        speech.spell(&text)
+    } else if is_acronym(&text, speech) {
         speech.acronym(&text)
     } else if is_spelled(start, scan, &text, speech) {
         speech.spell(&text)

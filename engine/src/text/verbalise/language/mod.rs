@@ -1,18 +1,19 @@
 //! What is known of a language: its tables and the few readings whose order of words is its own. One file each.
 //!
-//! A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
+//! A new language is a file with its [`Language`], an arm of [`Tongue::read`], and a table of tests; what it leaves empty is not
+//! read. A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
 
 mod english;
 mod other;
-mod tables;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use super::locale::Locale;
 use super::names::{Gender, Names};
 use super::number::Number;
 use super::rbnf::Rules;
-use super::scan::Scan;
+use super::scan::{Scan, lower};
 use super::speech::Speech;
 use crate::text::ids;
 
@@ -23,6 +24,15 @@ pub(super) struct Tongue {
     pub(super) rules: Rules,
     pub(super) names: Names,
     pub(super) language: &'static Language,
+    shorts: Shorts,
+}
+
+/// The short forms of a language, for a quick no: almost every word is none.
+#[derive(Debug, Default)]
+struct Shorts {
+    words: BTreeSet<String>,
+    /// For each first letter, a bit for each length.
+    lengths: BTreeMap<char, u32>,
 }
 
 /// A day, as far as it is told.
@@ -94,6 +104,10 @@ pub(super) struct Language {
     pub(super) ratio_openers: &'static [&'static str],
     /// Words before digits that are told one by one.
     pub(super) digit_openers: &'static [&'static str],
+    /// Words before a number that is told in pairs: flights, rooms, models.
+    pub(super) pair_openers: &'static [&'static str],
+    /// Last words of a street's name: a number before it is told in pairs.
+    pub(super) streets: &'static [&'static str],
     /// Words between which a slash means "or".
     pub(super) slash_words: &'static [&'static str],
     /// "a", "an": what follows them stands in the singular.
@@ -140,6 +154,10 @@ pub(super) struct Words {
     pub(super) ratio: &'static str,
     pub(super) and: &'static str,
     pub(super) number: &'static str,
+    /// The nought in the middle of a number that is told in pairs.
+    pub(super) oh: &'static str,
+    /// `#` behind the name of a tone or a language.
+    pub(super) sharp: &'static str,
     pub(super) dot: &'static str,
     pub(super) at: &'static str,
     pub(super) slash: &'static str,
@@ -220,8 +238,37 @@ pub(super) enum Short {
     Title,
     /// Before a number.
     Number,
-    /// Behind a name, as in an address or a company.
+    /// Behind a name, as in an address.
     Behind,
+    /// Behind a name and part of it.
+    Name,
+}
+
+impl Shorts {
+    fn new(language: &Language, names: &Names) -> Self {
+        let mut shorts = Self::default();
+        let forms = language.abbreviations.iter().map(|a| a.written);
+        let calendar = names.calendar().filter(|_| language.small_months);
+        for word in forms.chain(calendar) {
+            let word = word.to_lowercase();
+            if let Some(first) = word.chars().next() {
+                *shorts.lengths.entry(first).or_default() |= length_bit(word.chars().count());
+            }
+            shorts.words.insert(word);
+        }
+        shorts
+    }
+
+    fn has(&self, word: &[char]) -> bool {
+        let Some(&first) = word.first() else { return false };
+        let lengths = self.lengths.get(&lower(first)).copied().unwrap_or_default();
+        lengths & length_bit(word.len()) != 0
+            && self.words.contains(&word.iter().map(|&c| lower(c)).collect::<String>())
+    }
+}
+
+fn length_bit(length: usize) -> u32 {
+    1 << length.min(31)
 }
 
 impl Tongue {
@@ -254,6 +301,18 @@ impl Tongue {
             tag if tag.starts_with("en-") => (rules, data!("en-GB.words")),
             _ => (rules, ""),
         };
-        Self { locale, rules: Rules::parse(rules), names: Names::read(&[region, names]), language }
+        let names = Names::read(&[region, names]);
+        Self {
+            locale,
+            rules: Rules::parse(rules),
+            shorts: Shorts::new(language, &names),
+            names,
+            language,
+        }
+    }
+
+    /// Whether letters are a short form, or the name of a month or day that is written small.
+    pub(super) fn is_short(&self, word: &[char]) -> bool {
+        self.shorts.has(word)
     }
 }

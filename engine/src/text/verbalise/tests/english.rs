@@ -17,7 +17,7 @@ fn numbers() {
             ("3.14 is pi", "three point one four is pi"),
             ("It fell to -5.", "It fell to minus five."),
             ("It rose by +3.", "It rose by plus three."),
-            ("0.05 and .5", "zero point zero five and zero point five"),
+            ("0.05 and .5", "zero point zero five and point five"),
             ("5.3 million users", "five point three million users"),
             ("1/2 cup", "one half cup"),
             ("3/4 done", "three quarters done"),
@@ -238,7 +238,7 @@ fn addresses() {
         &[
             ("see https://example.com/help.", "see example dot com slash help."),
             ("test.user@example.com", "test dot user at example dot com"),
-            ("www.bbc.co.uk", "W W W dot B B C dot C O dot U K"),
+            ("www.bbc.co.uk", "W W W dot B B C dot co dot U K"),
             (
                 "https://docs.example.com/a?b=1",
                 "docs dot example dot com slash A question mark B equals one",
@@ -355,5 +355,60 @@ fn what_stands_between_double_angles_is_passed_through() {
     assert_eq!(
         say("en-US", SPACED, "<<Siân K9 $5>> sings 2 <<songs"),
         "Siân K9 $5 sings two <<songs"
+    );
+}
+
+#[test]
+fn what_agents_write() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("Room 305", "Room three oh five"),
+            ("Flight 1234 to", "Flight twelve thirty-four to"),
+            ("123 Main St, Anytown", "one twenty-three Main Street, Anytown"),
+            ("1600 Pennsylvania Avenue", "sixteen hundred Pennsylvania Avenue"),
+            ("123 apples", "one hundred twenty-three apples"),
+            ("Mon-Fri 9am-5pm", "Monday to Friday nine A M to five P M"),
+            ("5M users", "five million users"),
+            ("a 50/50 split", "a fifty fifty split"),
+            ("1920x1080", "nineteen twenty by ten eighty"),
+            ("CO2 and H2O", "C O two and H two O"),
+            ("under (<5 min)", "under (less than five minutes)"),
+            ("~$20", "about twenty dollars"),
+            (">50%", "greater than fifty percent"),
+            ("1,000+ people", "one thousand plus people"),
+            ("3–5 business days", "three to five business days"),
+            ("a 10-year-old", "a ten-year-old"),
+            ("a 24-hour shift", "a twenty-four-hour shift"),
+            ("AT&T", "A T and T"),
+            ("XIV", "fourteen"),
+            ("$1.2M–$1.5M", "one point two million to one point five million dollars"),
+            ("Q3 2026", "Q three twenty twenty-six"),
+            ("Ctrl + Z", "control plus Z"),
+            ("1-on-1", "one on one"),
+            ("10am–4pm", "ten A M to four P M"),
+            ("Jan 5th–7th", "January fifth to seventh"),
+            ("Thurs., Dec. 3", "Thursday, December third"),
+            ("at 2:30 p.m. EST", "at two thirty P M E S T"),
+            ("The S&P 500", "The S and P five hundred"),
+            ("ships 12/25.", "ships December twenty-fifth."),
+            ("on 9/11", "on September eleventh"),
+            ("CA 90001", "C A nine zero zero zero one"),
+            ("E=mc²", "E equals mc squared"),
+            ("CO₂", "C O two"),
+            ("Rev. Dr. King Jr. Blvd.", "Reverend Doctor King Junior Boulevard."),
+            ("5 ft. 10 in. tall", "five feet ten inches tall"),
+            ("1 1/2 tsp salt", "one and a half teaspoons salt"),
+            (
+                "192.168.1.254:8080",
+                "one nine two dot one six eight dot one dot two five four colon eight zero eight zero",
+            ),
+            ("in /usr/local/bin", "in slash usr slash local slash bin"),
+            ("1.5e-3", "one point five times ten to the power of minus three"),
+            ("C++ and C#", "C plus plus and C sharp"),
+            ("the 80/20 rule", "the eighty twenty rule"),
+            ("me @ home :)", "me at home "),
+        ],
     );
 }

@@ -11,12 +11,13 @@ use crate::text::spoken::Spoken;
 const SPACED: Conventions =
     Conventions { initialisms: Initialisms::Spaced, acronyms: Acronyms::Caps, number_and: false };
 
-/// Long enough for every rule of the tests.
-const HOLD_CHARS: usize = 200;
+fn verbaliser(locale: &str, conventions: Conventions) -> Verbaliser {
+    let locale = Some(locale.parse().unwrap());
+    Verbaliser::new(&TextOptions { locale, conventions, ..TextOptions::default() })
+}
 
 fn read(locale: &str, conventions: Conventions, text: &str) -> Vec<Spoken> {
-    let locale = locale.parse().unwrap();
-    let mut verbaliser = Verbaliser::new(Some((locale, conventions)), HOLD_CHARS);
+    let mut verbaliser = verbaliser(locale, conventions);
     let mut out = Vec::new();
     for (i, ch) in text.chars().enumerate() {
         verbaliser.push(Spoken::at(ch, i as u32));
@@ -43,6 +44,26 @@ fn check(locale: &str, conventions: Conventions, rows: &[(&str, &str)]) {
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn tags_say_how_their_text_is_read() {
+    for (text, spoken) in [
+        ("the <sub alias=\"World Wide Web\">WWW</sub> now", "the World Wide Web now."),
+        ("<say-as interpret-as=\"characters\">A1-b</say-as> it", "A one dash B it."),
+        ("<spell>abc12</spell>", "A B C one two."),
+        ("<say-as interpret-as='digits'>2026</say-as>", "two zero two six."),
+        ("the <say-as interpret-as=\"ordinal\">3</say-as> one", "the third one."),
+        (
+            "<say-as interpret-as=\"date\">11/29/2026</say-as>",
+            "November twenty-ninth twenty twenty-six.",
+        ),
+        ("<say-as interpret-as=\"digits\">12", "twelve."),
+        ("<<B2B <i>*x*>> and B2B", "B2B <i>*x* and B two B."),
+    ] {
+        let options = TextOptions { conventions: SPACED, ..TextOptions::default() };
+        assert_eq!(crate::text::sanitize(text, &options), spoken, "{text}");
+    }
 }
 
 /// Pieces that readings are made of, so that random texts are full of them.
@@ -127,8 +148,7 @@ proptest! {
         locale in prop::sample::select(&LOCALES[..]),
     ) {
         let whole = read(locale, SPACED, &text);
-        let mut verbaliser =
-            Verbaliser::new(Some((locale.parse().unwrap(), SPACED)), HOLD_CHARS);
+        let mut verbaliser = verbaliser(locale, SPACED);
         let mut out = Vec::new();
         for (i, ch) in text.chars().enumerate() {
             if cuts.contains(&i) || cuts.len() == 5 {

@@ -1,0 +1,100 @@
+//! `dovecote text`: how lines of text are spoken, without speaking them.
+
+use std::io::{self, BufRead, Read, Write};
+use std::path::Path;
+
+use engine::bundle::Manifest;
+use engine::text::{self, Conventions, Locale, TextOptions};
+use serde_json::json;
+
+use super::{CommandError, open_bundle};
+use crate::config::Config;
+
+/// Longest line, in bytes: far above the text of any context.
+const LINE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Arguments of `dovecote text`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Language of the lines: a name, or a code like de [default: that of the voice]
+    #[arg(long)]
+    language: Option<String>,
+    /// How numbers and dates are written, like en-GB [default: as in the language]
+    #[arg(long)]
+    locale: Option<String>,
+    /// Print JSON lines {raw, spoken, map}: for each spoken character, where the raw text begins and ends that it stands for
+    #[arg(long)]
+    map: bool,
+}
+
+/// Reads lines from standard input and prints each as it is spoken, at once.
+///
+/// # Errors
+/// An unknown language or locale, a line that is too long or no UTF-8.
+pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
+    let options = options(args, config)?;
+    let (mut input, mut out) = (io::stdin().lock(), io::stdout().lock());
+    let stream = Path::new("-");
+    loop {
+        let mut line = String::new();
+        let read = input.by_ref().take(LINE_BYTES_MAX).read_line(&mut line);
+        if read.map_err(CommandError::io(stream))? == 0 {
+            return Ok(());
+        }
+        if !line.ends_with('\n') && line.len() as u64 == LINE_BYTES_MAX {
+            return Err(CommandError::Usage(format!(
+                "a line has more than {LINE_BYTES_MAX} bytes"
+            )));
+        }
+        let raw = line.trim_end_matches(['\n', '\r']);
+        let spoken = if args.map { mapped(raw, &options) } else { spoken(raw, &options) };
+        writeln!(out, "{spoken}").and_then(|()| out.flush()).map_err(CommandError::io(stream))?;
+    }
+}
+
+fn options(args: &Args, config: &Config) -> Result<TextOptions, CommandError> {
+    let manifest = match open_bundle(config) {
+        Ok(bundle) => Some(bundle.manifest),
+        Err(CommandError::NoBundle { .. }) => None,
+        Err(other) => return Err(other),
+    };
+    let usage = |e: &dyn std::fmt::Display| CommandError::Usage(e.to_string());
+    let locale = match (&args.locale, &args.language) {
+        (Some(tag), _) | (None, Some(tag)) => tag.parse::<Locale>().map_err(|e| usage(&e))?,
+        (None, None) => manifest.as_ref().map_or_else(Locale::default, voice_locale),
+    };
+    let conventions = manifest.map_or(Conventions::DEFAULT, |manifest| manifest.spoken);
+    Ok(TextOptions { locale: Some(locale), conventions, ..TextOptions::default() })
+}
+
+fn voice_locale(manifest: &Manifest) -> Locale {
+    manifest.languages.first().map_or_else(Locale::default, |&language| Locale::of(language))
+}
+
+/// The spoken line, without the final period that nobody wrote.
+fn spoken(raw: &str, options: &TextOptions) -> String {
+    text::spoken(raw, options).iter().filter(|s| s.from < s.to).map(|s| s.ch).collect()
+}
+
+fn mapped(raw: &str, options: &TextOptions) -> String {
+    let spoken = text::spoken(raw, options);
+    let spoken: Vec<_> = spoken.iter().filter(|s| s.from < s.to).collect();
+    let line: String = spoken.iter().map(|s| s.ch).collect();
+    let map: Vec<[u32; 2]> = spoken.iter().map(|s| [s.from, s.to]).collect();
+    json!({"raw": raw, "spoken": line, "map": map}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_mapped_character_by_character() {
+        let line = mapped("5 km", &TextOptions::default());
+        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(line["spoken"], "five kilometers");
+        assert_eq!(line["map"], json!(vec![[0, 4]; 15]));
+        assert_eq!(spoken("", &TextOptions::default()), "");
+        assert_eq!(spoken("It is 5.", &TextOptions::default()), "It is five.");
+    }
+}
