@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(divide(&rows(&[1, 1, 1, 1]), 2), [2, 4]);
         assert_eq!(divide(&rows(&[100, 1, 1]), 2), [1, 3]);
         assert_eq!(divide(&rows(&[1, 1, 100]), 2), [3]);
-        assert_eq!(divide(&rows(&[30, 100, 20, 90, 1]), 4), [1, 2, 3, 5]);
+        assert_eq!(divide(&rows(&[30, 100, 40, 90, 1]), 4), [2, 3, 4, 5]);
         assert_eq!(divide(&rows(&[7]), 4), [1]);
         assert!(divide(&rows(&[]), 2).is_empty());
         assert_eq!(divide(&rows(&[1; 7]), 0), [7]);
