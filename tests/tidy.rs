@@ -73,7 +73,7 @@ const SPAWNERS: &[&str] = &[
 const CLOCKS: &[&str] = &[
     "engine/src/handle.rs",
     "gateway/src/commands/speed.rs",
-    "gateway/src/driver.rs",
+    "gateway/src/driver/mod.rs",
     "gateway/src/server.rs",
 ];
 

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -79,6 +80,10 @@ pub struct Summary {
     pub kv_blocks: usize,
     /// Whether a guard used up its tries, so that the best attempt was spoken.
     pub guard_exhausted: bool,
+    /// Whether a chunk was spoken that ran into its frame budget instead of ending by itself.
+    pub truncated_by_budget: bool,
+    /// From the first cut of its text until its first token ran.
+    pub queued: Duration,
 }
 
 /// Why a context failed.
@@ -111,6 +116,7 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     arrived: Condvar,
+    held_blocks: AtomicUsize,
     on_drain: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -144,6 +150,7 @@ pub(crate) fn outbox(on_drain: impl Fn() + Send + Sync + 'static) -> (Outbox, Ev
     let shared = Arc::new(Shared {
         state: Mutex::new(state),
         arrived: Condvar::new(),
+        held_blocks: AtomicUsize::new(0),
         on_drain: Box::new(on_drain),
     });
     (Outbox { shared: shared.clone() }, Events { shared })
@@ -180,6 +187,11 @@ impl Outbox {
     /// Samples sent but not read.
     pub(crate) fn buffered_samples(&self) -> u64 {
         self.shared.lock().buffered_samples
+    }
+
+    /// Notes how many key/value blocks the context holds.
+    pub(crate) fn hold(&self, blocks: usize) {
+        self.shared.held_blocks.store(blocks, Ordering::Relaxed);
     }
 
     /// Whether nobody will read any more.
@@ -243,6 +255,12 @@ impl Events {
         }
     }
 
+    /// Key/value blocks that the context held when the last step ended; they are free before the next step once the
+    /// context is cancelled.
+    pub fn held_blocks(&self) -> usize {
+        self.shared.held_blocks.load(Ordering::Relaxed)
+    }
+
     fn taken(&self, mut state: MutexGuard<'_, State>, event: Event) -> Event {
         if let Event::Audio { samples, .. } = &event {
             state.buffered_samples -= samples.len() as u64;
@@ -267,7 +285,6 @@ impl Drop for Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn audio(start: u64, n: usize) -> Event {
         Event::Audio { start, samples: vec![0.0; n] }

@@ -16,7 +16,7 @@ use crate::audio::{self, Audio};
 use crate::engine::Engine;
 use crate::event::{Events, outbox};
 use crate::load;
-use crate::request::{Request, Resolver};
+use crate::request::{Manner, Request, Resolver};
 use crate::stats::Stats;
 use crate::worker::{Command, Worker};
 use crate::{ContextId, Error};
@@ -91,6 +91,15 @@ impl Handle {
     /// As [`Handle::push`].
     pub fn flush(&self, id: ContextId) -> Result<(), Error> {
         self.send(Command::Flush(id))
+    }
+
+    /// From the next chunk on a context is spoken in another style; `manner` also names the voice and the language that
+    /// it was opened with.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a value that the bundle does not have, else as [`Handle::push`].
+    pub fn restyle(&self, id: ContextId, manner: &Manner) -> Result<(), Error> {
+        self.send(Command::Restyle { id, control: self.resolver.manner(manner)? })
     }
 
     /// No more text will come; [`crate::event::Event::Done`] follows the last sound.

@@ -106,6 +106,17 @@ impl Request {
     }
 }
 
+/// How a context speaks. Anything left `None` is the bundle's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Name of a voice.
+    pub voice: Option<String>,
+    /// Name or code of a language.
+    pub language: Option<String>,
+    /// Name of a style.
+    pub style: Option<String>,
+}
+
 /// A voice that can be asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadedVoice {
@@ -167,6 +178,16 @@ impl Resolver {
             ..request.options
         };
         Ok((settings, self.source(request.text, options)))
+    }
+
+    /// The control blocks of a manner.
+    ///
+    /// # Errors
+    /// A name that the bundle does not have.
+    pub(crate) fn manner(&self, manner: &Manner) -> Result<Arc<[Vec<u32>]>, Error> {
+        let voice = self.voice(manner.voice.as_deref())?;
+        let language = self.language(manner.language.as_deref(), voice)?;
+        self.control(language, self.style(manner.style.as_deref())?)
     }
 
     fn source(&self, text: Text, options: TextOptions) -> Source {

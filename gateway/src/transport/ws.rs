@@ -65,7 +65,7 @@ pub(crate) async fn stream(
         let drain = admission.drain.clone();
         let patience = Patience::new(meter, server.config.server.message);
         let socket = Socket::new(socket, caller, patience);
-        drive(session, socket, server.engine.clone(), clock, drain).await;
+        drive(session, socket, server.engine.clone(), clock, drain, &server.sessions).await;
         drop(admission);
     })
 }
@@ -111,7 +111,11 @@ impl Socket {
                 Some(Ok(Message::Pong(_))) => Input::Pong,
                 // Answered by the library, with the next flush.
                 Some(Ok(Message::Ping(_))) => continue,
-                Some(Ok(Message::Close(_))) | None => Input::Gone,
+                Some(Ok(Message::Close(_))) => {
+                    self.is_deaf = true;
+                    Input::Gone
+                }
+                None => Input::Lost,
                 Some(Err(error)) => {
                     self.is_deaf = true;
                     unreadable(&error)
@@ -156,6 +160,6 @@ fn unreadable(error: &axum::Error) -> Input {
     match error.source().and_then(|e| e.downcast_ref::<tungstenite::Error>()) {
         Some(tungstenite::Error::Capacity(_)) => Input::TooBig,
         Some(tungstenite::Error::Utf8(_)) => Input::NotUtf8,
-        _ => Input::Gone,
+        _ => Input::Lost,
     }
 }
