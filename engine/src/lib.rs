@@ -29,6 +29,7 @@ mod start;
 pub mod stats;
 pub mod stub;
 pub mod text;
+mod voices;
 mod worker;
 
 pub use event::{CharEnd, Event, Events, Failure, Summary};
@@ -39,6 +40,7 @@ pub use pipeline::Segments;
 pub use request::{Manner, Request, Text};
 pub use start::{Options, Progress, StartError};
 pub use stats::Stats;
+pub use voices::{VoiceError, VoiceSource};
 
 /// Names a context for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -89,6 +89,7 @@ fn setup() -> Setup {
         category: "premade",
         languages,
         styles,
+        owner: None,
     };
     let catalogue =
         Catalogue { models: vec![model], voices: vec![voice], default_voice: "ann".into() };

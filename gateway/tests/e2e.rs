@@ -86,13 +86,6 @@ impl House {
         self.http(&format!("GET {path} HTTP/1.0\r\n\r\n")).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> (u16, Vec<u8>) {
-        let body = body.to_string();
-        let length = body.len();
-        let head = format!("POST {path} HTTP/1.0\r\nContent-Type: application/json\r\n");
-        self.http(&format!("{head}Content-Length: {length}\r\n\r\n{body}")).await
-    }
-
     async fn http(&self, request: &str) -> (u16, Vec<u8>) {
         let (head, body) = self.answer(request).await;
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
@@ -346,25 +339,6 @@ async fn the_demo_page_comes_whole_from_here_and_may_reach_nobody_else() {
     for name in ["app.js", "player.js", "dovecote.js", "style.css"] {
         assert!(files.iter().any(|f| f == name), "nothing names {name}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn speech_is_answered_in_the_format_asked_for_or_not_at_all() {
-    let house = House::open().await;
-    let ask = |format: &str| json!({"model": "tts-1", "input": "Hello there.", "voice": "alloy", "response_format": format});
-    let (status, wav) = house.post("/v1/audio/speech", &ask("wav")).await;
-    assert_eq!((status, &wav[..4], &wav[8..12]), (200, &b"RIFF"[..], &b"WAVE"[..]));
-    let heard = codecs::wav::Wav::read(&wav).unwrap();
-    let (_, pcm) = house.post("/v1/audio/speech", &ask("pcm")).await;
-    assert_eq!((heard.sample_rate, heard.samples.len() * 2), (24_000, pcm.len()));
-    let (_, ogg) = house.post("/v1/audio/speech", &ask("opus")).await;
-    let ogg = codecs::ogg::OggOpus::read(&ogg).unwrap();
-    assert_eq!(ogg.end, 312 + pcm.len() as u64);
-    let (status, refused) = house.post("/v1/audio/speech", &ask("mp3")).await;
-    let error = serde_json::from_slice::<Value>(&refused).unwrap()["error"].clone();
-    assert_eq!((status, &error["param"]), (400, &json!("response_format")));
-    assert!(error["message"].as_str().unwrap().contains("wav, pcm, opus"));
-    house.until_idle().await;
 }
 
 /// Asks for a session that outlives its socket, and lets it speak until some packets have come. Returns where to resume.

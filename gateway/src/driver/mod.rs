@@ -20,10 +20,11 @@ use std::time::{Duration, Instant};
 use engine::{ContextId, Request};
 use tokio::sync::watch;
 
+use crate::metrics::SessionMeter;
 use crate::protocol::{Format, Frame, Handle, Input, Output, Resume, Session};
 use crate::sessions::{Kept, Newcomer, Sessions};
 use crate::transport::ws::Socket;
-use stream::Stream;
+use stream::{News, Stream};
 
 /// Frames that are sent before the task looks at its inputs again.
 const FRAMES_A_TURN: usize = 32;
@@ -56,6 +57,7 @@ pub(crate) async fn drive(
     clock: Clock,
     mut drain: watch::Receiver<Option<Duration>>,
     sessions: &Sessions,
+    meter: SessionMeter,
 ) {
     let streams = BTreeMap::new();
     let mut driver = Driver {
@@ -65,6 +67,7 @@ pub(crate) async fn drive(
         streams,
         turn: 0,
         backlog: VecDeque::new(),
+        meter,
         sessions,
         socket: Some(socket),
         kept: None,
@@ -137,6 +140,7 @@ struct Driver<'a> {
     turn: Handle,
     /// What the engine had no room for. While there is anything, the client is not read.
     backlog: VecDeque<Output>,
+    meter: SessionMeter,
     sessions: &'a Sessions,
     /// None while the client is away.
     socket: Option<Socket>,
@@ -207,7 +211,9 @@ impl<'a> Driver<'a> {
     }
 
     fn open(&mut self, context: Handle, request: Request, format: &Format) {
+        let voice = request.voice.clone();
         let answer = self.engine.open(request).map(|(id, events)| {
+            self.meter.voice(voice.as_deref());
             self.streams.insert(context, Stream::new(id, events, format));
         });
         self.session.handle_input(self.clock.now(), Input::Opened { context, answer });
@@ -249,6 +255,7 @@ impl<'a> Driver<'a> {
     }
 
     fn cancel(&mut self, context: Handle) {
+        self.meter.forget(context);
         // Dropping the events cancels, before the next step.
         let kv_blocks = self.streams.remove(&context).map_or(0, |s| s.held_blocks());
         self.session.handle_input(self.clock.now(), Input::Freed { context, kv_blocks });
@@ -265,6 +272,8 @@ impl<'a> Driver<'a> {
 
     /// Sends what can be sent, then waits for something to happen.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+        // Also while no socket takes anything.
+        self.count();
         if self.send(cx).is_err() {
             return Poll::Ready(Happened::Input(Input::Lost));
         }
@@ -288,7 +297,12 @@ impl<'a> Driver<'a> {
         for _ in 0..FRAMES_A_TURN {
             let Poll::Ready(ready) = socket.poll_ready(cx) else { return Ok(()) };
             ready?;
-            let Some(frame) = self.session.poll_frame(self.clock.now()) else {
+            let now = self.clock.now();
+            let frame = self.session.poll_frame(now);
+            for note in self.session.take_notes() {
+                self.meter.note(&note, now);
+            }
+            let Some(frame) = frame else {
                 if let Poll::Ready(flushed) = socket.poll_flush(cx) {
                     flushed?;
                 }
@@ -298,6 +312,14 @@ impl<'a> Driver<'a> {
         }
         cx.waker().wake_by_ref();
         Ok(())
+    }
+
+    /// Counts what has happened.
+    fn count(&mut self) {
+        let now = self.clock.now();
+        for note in self.session.take_notes() {
+            self.meter.note(&note, now);
+        }
     }
 
     /// The contexts take turns at being encoded.
@@ -310,7 +332,12 @@ impl<'a> Driver<'a> {
             if !self.session.wants_audio(handle) {
                 continue;
             }
+            let now = self.clock.now();
             let Poll::Ready(news) = stream.poll(cx) else { continue };
+            if let News::Packets { packets, waited, .. } = &news {
+                let since = waited.map(|waited| now.saturating_sub(waited));
+                self.meter.packets(handle, packets.len(), since);
+            }
             if stream.is_over() {
                 self.streams.remove(&handle);
             }

@@ -1,6 +1,7 @@
 //! The engine's side of one context: its events as they come, its sound as packets of the session's format.
 
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use engine::{ContextId, Event, Events, Failure};
 
@@ -9,16 +10,24 @@ use crate::protocol::{Format, Handle, Input};
 
 /// Sound that is encoded before the task looks at its socket again: 100 ms, about half a millisecond of Opus.
 const PIECE_SAMPLES: usize = ENGINE_RATE as usize / 10;
+
 /// What a stream gives.
 pub(super) enum News {
-    Packets { packets: Vec<crate::protocol::Packet>, generated: u64 },
+    /// `waited`: how long the sound had waited for this task, if these are the first packets of it.
+    Packets {
+        packets: Vec<crate::protocol::Packet>,
+        generated: u64,
+        waited: Option<Duration>,
+    },
     Event(Event),
 }
 
 impl News {
     pub(super) fn into_input(self, context: Handle) -> Input {
         match self {
-            Self::Packets { packets, generated } => Input::Packets { context, packets, generated },
+            Self::Packets { packets, generated, .. } => {
+                Input::Packets { context, packets, generated }
+            }
             Self::Event(event) => Input::Engine { context, event },
         }
     }
@@ -32,6 +41,8 @@ pub(super) struct Stream {
     maker: Option<PacketMaker>,
     /// Sound that waits to be encoded, and how much of it was.
     sound: (Vec<f32>, usize),
+    /// How long it had waited, until it was told.
+    waited: Option<Duration>,
     /// The engine's last event, when packets had to go before it.
     last: Option<Event>,
     is_over: bool,
@@ -42,7 +53,8 @@ impl Stream {
         let maker = PacketMaker::new(format);
         // Told in the place of the first event: the session knows what to do with a context that fails.
         let last = maker.as_ref().err().map(|e| Event::Failed(Failure::Codec(e.to_string())));
-        Self { id, events, maker: maker.ok(), sound: (Vec::new(), 0), last, is_over: false }
+        let (maker, sound) = (maker.ok(), (Vec::new(), 0));
+        Self { id, events, maker, sound, waited: None, last, is_over: false }
     }
 
     /// What the engine calls it.
@@ -74,7 +86,10 @@ impl Stream {
                 Poll::Ready(None) => Event::Failed(Failure::Model("the engine stopped".to_owned())),
             };
             match event {
-                Event::Audio { samples, .. } => self.sound = (samples, 0),
+                Event::Audio { samples, .. } => {
+                    self.sound = (samples, 0);
+                    self.waited = Some(self.events.waited());
+                }
                 Event::Done(_) => {
                     self.last = Some(event);
                     if let Some(packets) = self.finish() {
@@ -101,7 +116,12 @@ impl Stream {
         let packets = maker.push(piece);
         *at += piece.len();
         match packets {
-            Ok(packets) => Some(News::Packets { packets, generated: maker.samples_in() }),
+            Ok(packets) => {
+                let generated = maker.samples_in();
+                // Sound too short for a packet goes with what comes behind it.
+                let waited = if packets.is_empty() { None } else { self.waited.take() };
+                Some(News::Packets { packets, generated, waited })
+            }
             Err(error) => Some(self.end(Event::Failed(Failure::Codec(error.to_string())))),
         }
     }
@@ -112,7 +132,7 @@ impl Stream {
         let generated = maker.samples_in();
         match maker.finish() {
             Ok(packets) if packets.is_empty() => None,
-            Ok(packets) => Some(News::Packets { packets, generated }),
+            Ok(packets) => Some(News::Packets { packets, generated, waited: None }),
             Err(error) => Some(self.end(Event::Failed(Failure::Codec(error.to_string())))),
         }
     }

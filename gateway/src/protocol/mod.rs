@@ -16,6 +16,7 @@ mod catalogue;
 mod context;
 pub(crate) mod event;
 mod format;
+mod note;
 mod pacer;
 mod ring;
 mod session;
@@ -27,7 +28,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use catalogue::{Catalogue, Model, Voice};
+pub(crate) use event::mend_surrogates;
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
+pub use note::{Gap, Note, Sound};
 pub use session::{Session, Setup};
 
 use crate::config::seconds;

@@ -15,8 +15,10 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{Sink, SinkExt, Stream};
 use tokio_tungstenite::tungstenite;
 
+use crate::access::Access;
 use crate::auth::Caller;
 use crate::driver::{Clock, drive};
+use crate::metrics::SessionMeter;
 use crate::protocol::{Frame, Input, SUBPROTOCOL, Session};
 use crate::server::Server;
 use crate::transport::http::problem;
@@ -31,6 +33,7 @@ const WRITE_BYTES: usize = 4 << 10;
 /// Answers an upgrade, or says why not.
 pub(crate) async fn stream(
     State(server): State<Arc<Server>>,
+    Extension(access): Extension<Access>,
     Extension(caller): Extension<Caller>,
     Extension(meter): Extension<Meter>,
     headers: HeaderMap,
@@ -61,12 +64,14 @@ pub(crate) async fn stream(
     };
     upgrade.on_upgrade(async move |socket| {
         let clock = Clock::start();
-        let session = Session::new(server.session_setup(), clock.now());
+        let session = Session::new(server.session_setup(caller.key()), clock.now());
         let drain = admission.drain.clone();
         meter.keep_end();
+        let counts = SessionMeter::new(server.metrics.clone(), access);
         let patience = Patience::new(meter.clone(), server.config.server.message);
         let socket = Socket::new(socket, caller, patience, meter);
-        drive(session, socket, server.engine.clone(), clock, drain, &server.sessions).await;
+        let (engine, sessions) = (server.engine.clone(), &server.sessions);
+        drive(session, socket, engine, clock, drain, sessions, counts).await;
         drop(admission);
     })
 }

@@ -135,6 +135,8 @@ pub(crate) struct Context {
     commit_from: u64,
     commit_text_from: usize,
     first_text_at: Option<Duration>,
+    last_text_at: Option<Duration>,
+    was_held: bool,
     first_audio_at: Option<Duration>,
 }
 
@@ -173,6 +175,8 @@ impl Context {
             commit_from: 0,
             commit_text_from: 0,
             first_text_at: None,
+            last_text_at: None,
+            was_held: false,
             first_audio_at: None,
         }
     }
@@ -183,6 +187,12 @@ impl Context {
         self.text_chars += text.chars().count();
         self.next_seq += 1;
         self.first_text_at.get_or_insert(now);
+        self.last_text_at = Some(now);
+    }
+
+    /// What it has for the wire waits on purpose.
+    pub(crate) fn hold(&mut self) {
+        self.was_held = true;
     }
 
     /// Characters that no chunk has taken.

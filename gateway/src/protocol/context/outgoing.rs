@@ -14,7 +14,8 @@ use super::{Context, Item, Phase, Release, Timestamps};
 use crate::protocol::alignment::{Timed, Timings};
 use crate::protocol::event::{Commit, Done, ServerEvent, TextRange, Timing, Usage};
 use crate::protocol::format::Clock;
-use crate::protocol::pacer::Leave;
+use crate::protocol::note::{self, Gap};
+use crate::protocol::pacer::{Leave, Pacer};
 use crate::protocol::ring::Sound;
 use crate::protocol::{Packet, millis};
 
@@ -23,6 +24,11 @@ const COMMIT_SECONDS: u64 = 2;
 /// A frame that is not full goes out when no packet has come for so long: what the engine gives at once comes in pieces,
 /// half a millisecond apart, and a listener must not wait for text that nobody has written.
 const PACK_WAIT: Duration = Duration::from_millis(10);
+
+/// What a listener has in hand before playing begins; a gap that this covers is not heard.
+const START_BUFFER: Duration = Duration::from_millis(40);
+/// Text that comes later than this before the listener runs dry cannot be spoken in time: the gap is the writer's.
+const TEXT_LEAD: Duration = Duration::from_millis(500);
 
 /// What a context has for the wire now.
 #[derive(Debug)]
@@ -53,7 +59,11 @@ impl Context {
         }
         match self.queue.front() {
             None => return Next::Nothing,
-            Some(Item::Packet(_)) => return self.next_frame(now),
+            Some(Item::Packet(_)) => {
+                let next = self.next_frame(now);
+                self.was_held |= matches!(next, Next::Held(_));
+                return next;
+            }
             Some(_) => {}
         }
         match self.queue.pop_front() {
@@ -186,6 +196,28 @@ impl Context {
         let (handle, count) = (self.handle, count as u32);
         let bytes = frame::frame(Head { flags, handle, seq, position }, &packets);
         Sound { handle, seq, count, position, end, closes: flags & frame::COMMIT != 0, bytes }
+    }
+
+    /// What is to be counted of the sound that was just sent; `before` is how far the listener was until then.
+    pub(crate) fn sound_sent(
+        &mut self,
+        before: &Pacer,
+        sound: &Sound,
+        now: Duration,
+    ) -> note::Sound {
+        let was_held = std::mem::take(&mut self.was_held);
+        let is_first = before.sent() == 0 && !was_held;
+        let had_text = |dry| self.last_text_at.is_some_and(|at| at + TEXT_LEAD <= dry);
+        let dry = before.dry_at().filter(|&dry| dry + START_BUFFER < now && !was_held);
+        note::Sound {
+            context: self.handle,
+            packets: u64::from(sound.count),
+            bytes: sound.bytes.len(),
+            duration: self.pacer.sounding(sound.end - sound.position),
+            first_after: self.first_text_at.filter(|_| is_first).map(|at| now - at),
+            gap: dry.map(|dry| Gap { length: now - dry - START_BUFFER, had_text: had_text(dry) }),
+            was_held,
+        }
     }
 
     fn commit(&mut self, to: u64, last: bool) -> ServerEvent {

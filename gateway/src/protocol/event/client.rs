@@ -239,7 +239,7 @@ pub(crate) fn parse(message: &str) -> Result<ClientEvent, ParseError> {
 
 /// A client that cuts its text between two UTF-16 units writes half a pair as an escape, which is no character: it
 /// becomes U+FFFD, and the rest of the message is as it was.
-fn mend_surrogates(json: &str) -> Cow<'_, str> {
+pub(crate) fn mend_surrogates(json: &str) -> Cow<'_, str> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
         u16::from_str_radix(digits, 16).ok()

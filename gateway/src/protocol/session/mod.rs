@@ -34,6 +34,7 @@ use std::time::Duration;
 use super::catalogue::Catalogue;
 use super::context::{Context, Delivery, Next, Phase as ContextPhase};
 use super::event::{Cancelled, ErrorEvent, Opened, Options, ServerEvent, Start};
+use super::note::Note;
 use super::ring::{Ring, Sound};
 use super::timer::{Timer, Timers};
 use super::{Frame, Handle, Input, Limits, Output, Packet};
@@ -140,6 +141,8 @@ pub struct Session {
     /// Whose turn it was last.
     turn: Handle,
     timers: Timers,
+    /// What the driver has not counted yet.
+    notes: Vec<Note>,
 }
 
 impl Session {
@@ -166,6 +169,7 @@ impl Session {
             bad_in_row: 0,
             turn: 0,
             timers,
+            notes: Vec::new(),
         }
     }
 
@@ -226,6 +230,11 @@ impl Session {
         self.outputs.pop_front()
     }
 
+    /// What happened since the last call that is worth counting; to be called after every frame.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
     /// When to come back with [`Input::Tick`] at the latest.
     pub fn poll_timeout(&self) -> Option<Duration> {
         self.timers.next()
@@ -234,7 +243,7 @@ impl Session {
     /// What goes on the wire next; only to be called when it can be put there.
     pub fn poll_frame(&mut self, now: Duration) -> Option<Frame> {
         let again = self.resend.pop_front();
-        let frame = again.or_else(|| self.control_frame()).or_else(|| self.context_frame(now));
+        let frame = again.or_else(|| self.control_frame(now)).or_else(|| self.context_frame(now));
         if frame.is_some() {
             self.timers.set(Timer::Stall, now + self.setup.limits.stall);
             self.finish_drain(now);
@@ -273,10 +282,15 @@ impl Session {
             || self.live.values().any(Context::has_queued)
     }
 
-    fn control_frame(&mut self) -> Option<Frame> {
+    fn control_frame(&mut self, now: Duration) -> Option<Frame> {
         let event = match self.control.pop_front()? {
             Control::Event(event) => event,
-            Control::Cancelled { handle, answer, .. } => {
+            Control::Cancelled { handle, answer, since, .. } => {
+                self.notes.push(Note::Cancelled {
+                    reason: answer.reason,
+                    late: answer.late,
+                    answered_after: now.saturating_sub(since),
+                });
                 let frame = self.text_frame(&ServerEvent::Cancelled(answer));
                 self.note_end(handle);
                 return Some(frame);
@@ -290,6 +304,7 @@ impl Session {
             Control::Ping => return Some(Frame::Ping),
             Control::Close { code, reason } => {
                 self.phase = Phase::Closed;
+                self.notes.push(Note::Closed(code));
                 return Some(Frame::Close { code, reason });
             }
         };
@@ -306,6 +321,7 @@ impl Session {
                 continue;
             }
             let Some(context) = self.live.get_mut(&handle) else { continue };
+            let before = context.pacer.clone();
             let next = context.next(now);
             let is_over = context.phase == ContextPhase::Done;
             let frame = match next {
@@ -317,11 +333,14 @@ impl Session {
                     }
                     continue;
                 }
-                Next::Sound(sound) => self.sound_frame(sound),
+                Next::Sound(sound) => {
+                    self.notes.push(Note::Sound(context.sound_sent(&before, &sound, now)));
+                    self.sound_frame(sound)
+                }
                 Next::Event(event) => self.text_frame(&event),
                 Next::Stopped => {
                     self.stopped(handle, now);
-                    return self.control_frame();
+                    return self.control_frame(now);
                 }
             };
             self.turn = handle;
@@ -336,10 +355,12 @@ impl Session {
     /// Whether the sound of a context must not begin, since the one before it has not ended on the wire.
     fn waits_for_another(&mut self, handle: Handle) -> bool {
         let after = self.live.get(&handle).and_then(|context| context.after);
-        if after.is_some_and(|other| self.live.contains_key(&other)) {
-            return true;
-        }
+        let waits = after.is_some_and(|other| self.live.contains_key(&other));
         if let Some(context) = self.live.get_mut(&handle) {
+            if waits {
+                context.hold();
+                return true;
+            }
             context.after = None;
         }
         false
@@ -364,6 +385,7 @@ impl Session {
     }
 
     fn text_frame(&mut self, event: &ServerEvent) -> Frame {
+        self.notes.extend(Note::of(event));
         let json = event.to_json(self.n);
         if let Some(ring) = &mut self.ring {
             ring.message(self.n, json.clone());

@@ -53,6 +53,7 @@ fn catalogue() -> Catalogue {
         category: "premade",
         languages,
         styles,
+        owner: None,
     };
     Catalogue { models: vec![model], voices: vec![voice], default_voice: "ann".into() }
 }

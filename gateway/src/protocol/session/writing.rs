@@ -7,6 +7,7 @@ use crate::error::Code;
 use crate::protocol::catalogue::Names;
 use crate::protocol::context::Phase as ContextPhase;
 use crate::protocol::event::{ErrorEvent, Flush, Mark, ServerEvent, TextDelta, Update};
+use crate::protocol::note::Note;
 use crate::protocol::timer::Timer;
 use crate::protocol::{Handle, Output};
 
@@ -58,6 +59,7 @@ impl Session {
             return self.error(ErrorEvent::new(code, message).of(&delta.ctx).about("text", seq));
         }
         context.push_text(&delta.text, now);
+        self.notes.push(Note::Text { chars });
         if !delta.text.is_empty() {
             self.outputs.push_back(Output::Speak { context: handle, text: delta.text.clone() });
         }

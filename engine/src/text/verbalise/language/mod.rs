@@ -104,6 +104,8 @@ pub(super) struct Language {
     pub(super) ratio_openers: &'static [&'static str],
     /// Words before digits that are told one by one.
     pub(super) digit_openers: &'static [&'static str],
+    /// Words before `30s` that are years.
+    pub(super) decade_openers: &'static [&'static str],
     /// Words before a number that is told in pairs: flights, rooms, models.
     pub(super) pair_openers: &'static [&'static str],
     /// Last words of a street's name: a number before it is told in pairs.
@@ -248,8 +250,7 @@ impl Shorts {
     fn new(language: &Language, names: &Names) -> Self {
         let mut shorts = Self::default();
         let forms = language.abbreviations.iter().map(|a| a.written);
-        let calendar = names.calendar().filter(|_| language.small_months);
-        for word in forms.chain(calendar) {
+        for word in forms.chain(names.calendar()) {
             let word = word.to_lowercase();
             if let Some(first) = word.chars().next() {
                 *shorts.lengths.entry(first).or_default() |= length_bit(word.chars().count());
@@ -285,14 +286,28 @@ impl Tongue {
                 include_str!(concat!("../data/", $name))
             };
         }
-        let (rules, names, language) = match locale.language() {
-            ids::Language::English => (data!("en.rbnf"), data!("en.words"), &english::ENGLISH),
-            ids::Language::German => (data!("de.rbnf"), data!("de.words"), &other::GERMAN),
-            ids::Language::Spanish => (data!("es.rbnf"), data!("es.words"), &other::SPANISH),
-            ids::Language::French => (data!("fr.rbnf"), data!("fr.words"), &other::FRENCH),
-            ids::Language::Italian => (data!("it.rbnf"), data!("it.words"), &other::ITALIAN),
-            ids::Language::Dutch => (data!("nl.rbnf"), data!("nl.words"), &other::DUTCH),
-            ids::Language::Portuguese => (data!("pt.rbnf"), data!("pt.words"), &other::PORTUGUESE),
+        let (rules, names, emoji, language) = match locale.language() {
+            ids::Language::English => {
+                (data!("en.rbnf"), data!("en.words"), data!("en.emoji"), &english::ENGLISH)
+            }
+            ids::Language::German => {
+                (data!("de.rbnf"), data!("de.words"), data!("de.emoji"), &other::GERMAN)
+            }
+            ids::Language::Spanish => {
+                (data!("es.rbnf"), data!("es.words"), data!("es.emoji"), &other::SPANISH)
+            }
+            ids::Language::French => {
+                (data!("fr.rbnf"), data!("fr.words"), data!("fr.emoji"), &other::FRENCH)
+            }
+            ids::Language::Italian => {
+                (data!("it.rbnf"), data!("it.words"), data!("it.emoji"), &other::ITALIAN)
+            }
+            ids::Language::Dutch => {
+                (data!("nl.rbnf"), data!("nl.words"), data!("nl.emoji"), &other::DUTCH)
+            }
+            ids::Language::Portuguese => {
+                (data!("pt.rbnf"), data!("pt.words"), data!("pt.emoji"), &other::PORTUGUESE)
+            }
         };
         let (rules, region) = match locale.tag() {
             "pt-PT" | "pt-AO" => (data!("pt-PT.rbnf"), data!("pt-PT.words")),
@@ -301,7 +316,7 @@ impl Tongue {
             tag if tag.starts_with("en-") => (rules, data!("en-GB.words")),
             _ => (rules, ""),
         };
-        let names = Names::read(&[region, names]);
+        let names = Names::read(&[region, names], emoji);
         Self {
             locale,
             rules: Rules::parse(rules),
@@ -311,7 +326,7 @@ impl Tongue {
         }
     }
 
-    /// Whether letters are a short form, or the name of a month or day that is written small.
+    /// Whether letters are a short form, or the name of a month or day.
     pub(super) fn is_short(&self, word: &[char]) -> bool {
         self.shorts.has(word)
     }
