@@ -390,6 +390,16 @@ fn what_agents_write() {
             ("10am–4pm", "ten A M to four P M"),
             ("Jan 5th–7th", "January fifth to seventh"),
             ("Thurs., Dec. 3", "Thursday, December third"),
+        ],
+    );
+}
+
+#[test]
+fn what_agents_write_in_a_hurry() {
+    check(
+        "en-US",
+        SPACED,
+        &[
             ("at 2:30 p.m. EST", "at two thirty P M E S T"),
             ("The S&P 500", "The S and P five hundred"),
             ("ships 12/25.", "ships December twenty-fifth."),
