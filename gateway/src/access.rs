@@ -133,10 +133,12 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 
 /// The route of a request, from the closed set of those that are told apart.
 fn route(matched: Option<&MatchedPath>) -> &'static str {
-    const ROUTES: [&str; 8] = [
+    const ROUTES: [&str; 10] = [
         "/v1/tts/stream",
         "/v1/audio/speech",
         "/v1/voices",
+        "/v1/voices/{id}",
+        "/v1/engine",
         "/v1/models",
         "/v1/tokens",
         "/metrics",

@@ -215,6 +215,23 @@ async fn a_session_is_counted_while_it_lives_and_by_what_it_did() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_page_sees_the_blocks_of_every_stage() {
+    let house = House::open().await;
+    house.until("dovecote_engine_contexts", |open| open == 0.0).await;
+    let (head, body) = house.http("GET /v1/engine HTTP/1.0\r\n\r\n").await;
+    assert!(head.contains(" 200 "), "{head}");
+    let glance: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(glance["contexts"], 0);
+    let stages = glance["kv_blocks"].as_array().unwrap();
+    assert_eq!(stages.len(), 4);
+    for stage in stages {
+        let blocks = |kind: &str| stage[kind].as_u64().unwrap();
+        // The warm-up left its beginning for whoever begins the same.
+        assert!(blocks("used") == 0 && blocks("cached") > 0 && blocks("total") > blocks("cached"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_named_and_a_sane_name_of_the_client_is_kept() {
     let house = House::open().await;
     let id = async |header: &str| {

@@ -48,6 +48,27 @@ pub(crate) async fn metrics(
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
+/// What the engine holds now, for a page that shows it live; who wants to know more reads the metrics.
+pub(crate) async fn engine(State(server): State<Arc<Server>>) -> Json<Value> {
+    let stats = server.engine.stats();
+    let stage = |stage: &engine::stats::StageStats| {
+        json!({
+            "used": stage.blocks_in_use,
+            "cached": stage.blocks_cached,
+            "total": stage.blocks_total,
+        })
+    };
+    Json(json!({
+        "contexts": stats.contexts,
+        "listeners": stats.listeners,
+        "parked": stats.parked,
+        "steps": stats.steps,
+        "busy_s": stats.busy.as_secs_f64(),
+        "cost_per_second": stats.cost_per_second.as_secs_f64(),
+        "kv_blocks": stats.stages.iter().map(stage).collect::<Vec<_>>(),
+    }))
+}
+
 /// The models, in OpenAI's shape.
 pub(crate) async fn models(State(server): State<Arc<Server>>) -> Json<Value> {
     let model =
