@@ -201,7 +201,9 @@ fn hear(engine: &mut Engine, heard: &mut Heard) {
                 _ => {}
             }
         }
-        spoken.outcome = job.last;
+        // How long it waited is all that its neighbours may change.
+        let heard = |summary| Summary { queued: Duration::ZERO, ..summary };
+        spoken.outcome = job.last.map(|outcome| outcome.map(heard));
     }
 }
 

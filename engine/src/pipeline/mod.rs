@@ -4,7 +4,7 @@
 //! ```text
 //! text   [ chunk 0 ......... ][ chunk 1 .. (cut when chunk 0 is complete)
 //! cb0    [ 10 ][ 20   ][ 25     ] stop [ ..          one group at a time, each chunk reads the one before
-//! cb1-3        [ 10 ]   [ 30  ]     segments at 10, 30, 55, ..: known codes are forced, new ones are said
+//! cb1-3        [ 10 ]   [ 30  ]     segments at 10, 30, 55, 105, ..: known codes are forced, new ones are said
 //! codec           [ 5 out ] [ 20 out ]               what the window plan lets go
 //! ```
 
