@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use gateway::commands::{self, CommandError, bench, check, say, serve, text, voices};
+use gateway::commands::{self, CommandError, bench, check, key, say, serve, text, voices};
 use gateway::config::{Config, Flags, LogFormat};
 use tracing_subscriber::EnvFilter;
 
@@ -35,6 +35,8 @@ enum Command {
     Text(text::Args),
     /// List the voices of a bundle
     Voices(voices::Args),
+    /// Draw an API key: the key on standard error, its line for the file of keys on standard output
+    Key(key::Args),
     /// Load a bundle and say what is in it, or what is wrong with it
     Check(check::Args),
 }
@@ -67,6 +69,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Bench(args)) => bench::run(args, &cli.flags),
         Some(Command::Text(args)) => text::run(args, &config),
         Some(Command::Voices(args)) => voices::run(args, &config),
+        Some(Command::Key(args)) => key::run(args),
         Some(Command::Check(args)) => check::run(args, &config),
     }
 }

@@ -15,7 +15,7 @@ use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::auth::{Caller, Over};
+use crate::auth::{Caller, Over, Purse};
 use crate::config::Gateway;
 use crate::driver::Clock;
 use crate::locks::Locks;
@@ -45,13 +45,14 @@ pub(crate) struct Server {
 
 impl Server {
     /// What a new session is given.
-    pub(crate) fn session_setup(&self) -> Setup {
+    pub(crate) fn session_setup(&self, caller: &Caller) -> Setup {
         Setup {
             limits: self.config.limits.clone(),
             catalogue: self.catalogue.clone(),
             session_id: format!("s_{}", random_hex()),
             token: format!("r_{}", random_hex()),
             unix_ms: unix_ms(),
+            purse: Purse::new(caller.allowance.clone(), self.since_start()),
         }
     }
 

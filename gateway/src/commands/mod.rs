@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod key;
 mod progress;
 pub mod say;
 pub mod serve;

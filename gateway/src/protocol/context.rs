@@ -18,6 +18,7 @@ use super::event::{Cancelled, Commit, Done, Freed, ServerEvent, TextRange, Timin
 use super::format::Format;
 use super::pacer::{Leave, Pacer};
 use super::{Handle, Packet, millis};
+use crate::auth::Place;
 
 /// Length of a commit.
 const COMMIT_SECONDS: u64 = 2;
@@ -74,6 +75,8 @@ pub(crate) struct Context {
     /// The engine's last event has come.
     pub(crate) engine_over: bool,
     pub(crate) ignored: Vec<&'static str>,
+    /// Its place among those of the key, while it is live.
+    pub(crate) key_place: Option<Place>,
     pub(crate) pacer: Pacer,
     pub(crate) alignment: Alignment,
     format: Format,
@@ -105,6 +108,7 @@ impl Context {
             announced: false,
             engine_over: false,
             ignored: Vec::new(),
+            key_place: None,
             pacer: Pacer::new(format.clock(), max_ahead),
             alignment: Alignment::default(),
             format,

@@ -61,7 +61,7 @@ pub(crate) async fn stream(
     };
     upgrade.on_upgrade(async move |socket| {
         let clock = Clock::start();
-        let session = Session::new(server.session_setup(), clock.now());
+        let session = Session::new(server.session_setup(&caller), clock.now());
         let drain = admission.drain.clone();
         let patience = Patience::new(meter, server.config.server.message);
         let socket = Socket::new(socket, caller, patience);

@@ -130,8 +130,9 @@ impl Session {
     }
 
     /// Keeps what a late cancel will ask for.
-    fn keep(&mut self, context: Context, now: Duration) {
+    fn keep(&mut self, mut context: Context, now: Duration) {
         let handle = context.handle;
+        context.key_place = None;
         self.timers.clear(Timer::ContextIdle(handle));
         self.timers.clear(Timer::Pace(handle));
         self.timers.set(Timer::Forget(handle), now + self.setup.limits.retain);

@@ -143,6 +143,13 @@ impl Session {
             let message = format!("{} contexts at a time", limits.max_contexts);
             return self.error(refuse(ErrorEvent::new(Code::TooManyContexts, message)));
         }
+        let key_place = match self.setup.purse.context(gone) {
+            Ok(place) => place,
+            Err(over) => {
+                let error = ErrorEvent::new(Code::TooManyContexts, over.to_string());
+                return self.error(refuse(error));
+            }
+        };
         // Only now is it sure that a new turn begins.
         for id in replaced {
             self.cancel_one(&id, "replaced", now);
@@ -152,6 +159,7 @@ impl Session {
         self.names.insert(open.ctx.clone(), handle);
         let mut context = Context::new(open.ctx, handle, settled.format, settled.max_ahead);
         context.ignored = ignored(&options);
+        context.key_place = Some(key_place);
         self.live.insert(handle, context);
         self.timers.set(Timer::ContextIdle(handle), now + settled.context_idle);
         let request = Box::new(request(&options, &settled, open.priority));
@@ -226,6 +234,11 @@ impl Session {
         };
         if let Some((code, message)) = refused {
             return self.error(ErrorEvent::new(code, message).of(&delta.ctx).about("text", seq));
+        }
+        if let Err(over) = self.setup.purse.chars(chars, now) {
+            let mut error = ErrorEvent::new(Code::Overloaded, over.to_string());
+            error.retry_after_ms = Some(millis(over.retry_after));
+            return self.error(error.of(&delta.ctx).about("text", seq));
         }
         context.push_text(&delta.text, now);
         if !delta.text.is_empty() {

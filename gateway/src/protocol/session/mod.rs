@@ -31,6 +31,7 @@ use super::event::{Cancelled, ErrorEvent, Opened, Options, ServerEvent};
 use super::format::Format;
 use super::timer::{Timer, Timers};
 use super::{Frame, Handle, Input, Limits, Output};
+use crate::auth::Purse;
 use crate::error::Code;
 
 /// Answers that wait for the wire; with more, the client is not read.
@@ -53,6 +54,8 @@ pub struct Setup {
     pub token: String,
     /// Milliseconds of Unix time when it began.
     pub unix_ms: u64,
+    /// What its key may still use.
+    pub purse: Purse,
 }
 
 /// Where a session stands.
