@@ -1,6 +1,7 @@
 //! Doors for fuzzers: whatever bytes come in, each returns without a panic. `fuzz/` has a target for each, and
 //! `tests/fuzz.rs` goes through them with mutations of a small corpus.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use engine::text::{LiveSettings, Need, Passage, TextOptions};
 
 use crate::auth::Purse;
 use crate::client;
+use crate::config;
 use crate::protocol::{Catalogue, Input, Limits, Model, Output, Packet, Session, Setup, Voice};
 
 /// Takes whatever comes.
@@ -20,6 +22,7 @@ pub const DOORS: &[(&str, Door)] = &[
     ("server_messages", server_messages),
     ("binary_header", binary_header),
     ("text", text),
+    ("settings", settings),
 ];
 
 /// Time that passes behind each message.
@@ -114,4 +117,11 @@ pub fn text(data: &[u8]) {
     passage.end(now);
     while passage.cut(now, Need::Urgent).is_some() {}
     assert!(passage.is_drained(), "text is kept back behind its end");
+}
+
+/// A settings file.
+pub fn settings(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        let _ = config::parse(Path::new("dovecote.toml"), text);
+    }
 }

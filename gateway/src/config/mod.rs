@@ -206,10 +206,18 @@ fn at_least<T: PartialOrd + Debug>(key: &'static str, value: T, least: T) -> Res
 fn read(file: &Path) -> Result<Table, ConfigError> {
     let text = std::fs::read_to_string(file)
         .map_err(|source| ConfigError::Io { file: file.to_path_buf(), source })?;
+    parse(file, &text)
+}
+
+/// The settings of a file with this text.
+///
+/// # Errors
+/// Not TOML, or a key or value that is not to be had.
+pub(crate) fn parse(file: &Path, text: &str) -> Result<Table, ConfigError> {
     let malformed =
-        |e: &toml::de::Error| ConfigError::Malformed { file: file.into(), reason: place(&text, e) };
-    toml::from_str::<File>(&text).map_err(|e| malformed(&e))?;
-    toml::from_str(&text).map_err(|e| malformed(&e))
+        |e: &toml::de::Error| ConfigError::Malformed { file: file.into(), reason: place(text, e) };
+    toml::from_str::<File>(text).map_err(|e| malformed(&e))?;
+    toml::from_str(text).map_err(|e| malformed(&e))
 }
 
 /// Line, key and message. The parser's own words would quote the line, and with it a secret.

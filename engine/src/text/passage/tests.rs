@@ -363,7 +363,7 @@ proptest! {
             if let (Tail::Lookahead(seen), Some(next)) = (&shown[k], chunks.get(k + 1)) {
                 let input = next.input(&Tail::Open);
                 prop_assert!(input.starts_with(seen.trim_end_matches('\n')), "{:?} {:?}", seen, input);
-                prop_assert!(!seen.ends_with('\n') || next.last);
+                prop_assert!(!seen.ends_with('\n') || next.last, "{:?} {:?}", seen, next);
                 prop_assert!(seen.trim_end_matches('\n').chars().count() <= 51);
             }
         }

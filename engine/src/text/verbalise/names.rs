@@ -15,6 +15,8 @@ struct Name {
     number: u32,
     full: &'static str,
     short: &'static str,
+    /// Both in lower case.
+    known_as: [String; 2],
 }
 
 /// Something that is counted.
@@ -108,7 +110,9 @@ impl Names {
 fn put(names: &mut Vec<Name>, number: &str, full: &'static str, short: &'static str) {
     let number = number.parse().unwrap_or_default();
     if !names.iter().any(|known| known.number == number) {
-        names.push(Name { number, full, short: short.trim_end_matches('.') });
+        let short = short.trim_end_matches('.');
+        let known_as = [full.to_lowercase(), short.to_lowercase()];
+        names.push(Name { number, full, short, known_as });
     }
 }
 
@@ -123,7 +127,6 @@ fn put_noun(nouns: &mut Vec<Noun>, noun: Noun) {
 }
 
 fn find(names: &[Name], word: &str) -> Option<(u32, bool)> {
-    let same = |name: &str| name.to_lowercase() == word;
-    let name = names.iter().find(|n| same(n.full) || same(n.short))?;
-    Some((name.number, !same(name.full)))
+    let name = names.iter().find(|n| n.known_as.iter().any(|known| known == word))?;
+    Some((name.number, name.known_as[0] != word))
 }

@@ -83,6 +83,16 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     Some((scan, say(speech, &date)))
 }
 
+/// 12/25 where it is no fraction.
+pub(super) fn loose<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let first = short(&mut scan)?;
+    scan.eat_if(|c| c == '/')?;
+    let second = short(&mut scan).filter(|_| scan.at_number_end())?;
+    let (day, month, month_first) = day_and_month(first, second, '/', speech)?;
+    let date = Date { day: Some(day), month, month_first, ..Date::default() };
+    Some((scan, say(speech, &date)))
+}
+
 fn day_and_month(first: u32, second: u32, sign: char, speech: &Speech) -> Option<(u32, u32, bool)> {
     let month_first = speech.tongue.locale.month_first();
     let (day, month) = if month_first && sign != '.' { (second, first) } else { (first, second) };

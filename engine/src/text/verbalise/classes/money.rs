@@ -99,7 +99,11 @@ fn amount<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Amount)> {
 
 /// A sign of the table, or a code that CLDR names.
 fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
+    let first = start.peek();
     for currency in speech.language().currencies {
+        if currency.sign.chars().next() != first {
+            continue;
+        }
         let mut scan = start;
         if scan.eat_str(currency.sign, false) && (is_sign(currency) || closes(scan)) {
             let Currency { one, other, gender, minor, .. } = *currency;

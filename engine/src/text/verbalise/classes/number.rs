@@ -1,6 +1,6 @@
 //! Numbers: cardinals, decimals, ordinals, fractions, ratios, ranges, years and decades.
 
-use super::Reading;
+use super::{Reading, date, measure};
 use crate::text::verbalise::language::Magnitude;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::number::Number;
@@ -147,6 +147,7 @@ pub(super) fn decade<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
 
 /// 1/2, 3 1/2, 24/7, 120/80, ½, 3½.
 pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
     let before = scan.before();
     let first = plain_digits(&mut scan)?;
     let mut whole = None;
@@ -175,15 +176,16 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     if !scan.at_number_end() || scan.peek() == Some('/') {
         return None;
     }
-    if (above, below, whole) == (24, 7, None) {
-        return Some((scan, format!("{} {}", speech.count(24), speech.count(7))));
-    }
-    if whole.is_none() && above == below && above == 50 {
-        return Some((scan, format!("{0} {0}", speech.count(above))));
-    }
-    if whole.is_none() && (above >= below || below > 100) {
-        let over = speech.words().over;
-        return Some((scan, format!("{} {over} {}", speech.count(above), speech.count(below))));
+    if whole.is_none() && !is_fraction(above, below) {
+        let pair = matches!((above, below), (24, 7) | (9, 11))
+            || (above.is_multiple_of(10) && above + below == 100);
+        if let Some(day) = date::loose(start, speech).filter(|_| !pair) {
+            return Some(day);
+        }
+        let over = if pair { "" } else { speech.words().over };
+        let said = [&speech.count(above), over, &speech.count(below)];
+        let said = said.into_iter().filter(|s| !s.is_empty()).collect::<Vec<&str>>().join(" ");
+        return Some(measure::with_noun(scan, said, false, speech));
     }
     say_fraction(scan, whole, above, below, speech)
 }
@@ -221,8 +223,32 @@ fn say_fraction<'a>(
     speech: &Speech,
 ) -> Option<Reading<'a>> {
     let part = (speech.language().fraction)(speech, above, below)?;
-    let Some(whole) = whole else { return Some((end, part)) };
-    Some((end, (speech.language().mixed)(&speech.count(whole), &part, (above, below))))
+    let Some(whole) = whole else { return Some(measure::with_noun(end, part, true, speech)) };
+    let said = (speech.language().mixed)(&speech.count(whole), &part, (above, below));
+    Some(measure::with_noun(end, said, false, speech))
+}
+
+/// Whether two numbers at a stroke are a part of one: less than one, and of a usual size.
+fn is_fraction(above: u64, below: u64) -> bool {
+    above < below && matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100)
+}
+
+/// 1e6, 1.5e-3
+pub(super) fn scientific<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    scan.eat_if(|c| c == 'e' || c == 'E')?;
+    let negative = scan.eat_if(is_minus).is_some();
+    scan.eat('+');
+    let power = plain_digits(&mut scan).filter(|_| scan.at_word_end())?;
+    let words = speech.words();
+    let power = if negative {
+        format!("{} {}", words.minus, speech.count(power))
+    } else {
+        speech.count(power)
+    };
+    let number = speech.number(&number, Gender::Masculine);
+    let ten = speech.count(10);
+    Some((scan, format!("{number} {} {ten} {} {power}", words.times, words.to_the_power)))
 }
 
 /// 3:2, 16:9, 1:100.

@@ -1,10 +1,10 @@
 //! What is known of a language: its tables and the few readings whose order of words is its own. One file each.
 //!
-//! A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
+//! A new language is a file with its [`Language`], an arm of [`Tongue::read`], and a table of tests; what it leaves empty is not
+//! read. A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
 
 mod english;
 mod other;
-mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -156,6 +156,8 @@ pub(super) struct Words {
     pub(super) number: &'static str,
     /// The nought in the middle of a number that is told in pairs.
     pub(super) oh: &'static str,
+    /// `#` behind the name of a tone or a language.
+    pub(super) sharp: &'static str,
     pub(super) dot: &'static str,
     pub(super) at: &'static str,
     pub(super) slash: &'static str,
@@ -236,8 +238,10 @@ pub(super) enum Short {
     Title,
     /// Before a number.
     Number,
-    /// Behind a name, as in an address or a company.
+    /// Behind a name, as in an address.
     Behind,
+    /// Behind a name and part of it.
+    Name,
 }
 
 impl Shorts {

@@ -108,6 +108,7 @@ const NO_WORDS: Words = Words {
     and: "",
     number: "",
     oh: "",
+    sharp: "",
     dot: "",
     at: "",
     slash: "",

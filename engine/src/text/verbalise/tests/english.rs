@@ -238,7 +238,7 @@ fn addresses() {
         &[
             ("see https://example.com/help.", "see example dot com slash help."),
             ("test.user@example.com", "test dot user at example dot com"),
-            ("www.bbc.co.uk", "W W W dot B B C dot C O dot U K"),
+            ("www.bbc.co.uk", "W W W dot B B C dot co dot U K"),
             (
                 "https://docs.example.com/a?b=1",
                 "docs dot example dot com slash A question mark B equals one",
@@ -390,6 +390,25 @@ fn what_agents_write() {
             ("10am–4pm", "ten A M to four P M"),
             ("Jan 5th–7th", "January fifth to seventh"),
             ("Thurs., Dec. 3", "Thursday, December third"),
+            ("at 2:30 p.m. EST", "at two thirty P M E S T"),
+            ("The S&P 500", "The S and P five hundred"),
+            ("ships 12/25.", "ships December twenty-fifth."),
+            ("on 9/11", "on September eleventh"),
+            ("CA 90001", "C A nine zero zero zero one"),
+            ("E=mc²", "E equals mc squared"),
+            ("CO₂", "C O two"),
+            ("Rev. Dr. King Jr. Blvd.", "Reverend Doctor King Junior Boulevard."),
+            ("5 ft. 10 in. tall", "five feet ten inches tall"),
+            ("1 1/2 tsp salt", "one and a half teaspoons salt"),
+            (
+                "192.168.1.254:8080",
+                "one nine two dot one six eight dot one dot two five four colon eight zero eight zero",
+            ),
+            ("in /usr/local/bin", "in slash usr slash local slash bin"),
+            ("1.5e-3", "one point five times ten to the power of minus three"),
+            ("C++ and C#", "C plus plus and C sharp"),
+            ("the 80/20 rule", "the eighty twenty rule"),
+            ("me @ home :)", "me at home "),
         ],
     );
 }
