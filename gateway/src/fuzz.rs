@@ -49,12 +49,28 @@ pub fn native_messages(data: &[u8]) {
     }
 }
 
-/// Stands in for the engine: opens what it is asked to, and gives it a packet.
+/// Stands in for the driver and the engine: opens what it is asked to, and gives it a packet.
 fn answer(session: &mut Session, now: Duration) {
     while let Some(output) = session.poll_output() {
-        let Output::Open { context, .. } = output else { continue };
+        let context = match output {
+            Output::Open { context, .. } => context,
+            Output::Cancel(context) => {
+                session.handle_input(now, Input::Freed { context, kv_blocks: 1 });
+                continue;
+            }
+            Output::Resume(_) => {
+                session.handle_input(now, Input::ResumeRefused);
+                continue;
+            }
+            _ => continue,
+        };
         session.handle_input(now, Input::Opened { context, answer: Ok(()) });
-        let packet = Packet { bytes: Bytes::from_static(b"sound"), duration: 960, last: false };
+        let packet = Packet {
+            bytes: Bytes::from_static(b"sound"),
+            duration: 960,
+            silent: false,
+            last: false,
+        };
         session
             .handle_input(now, Input::Packets { context, packets: vec![packet], generated: 480 });
     }
@@ -74,6 +90,7 @@ fn setup() -> Setup {
         category: "premade",
         languages,
         styles,
+        owner: None,
     };
     let catalogue =
         Catalogue { models: vec![model], voices: vec![voice], default_voice: "ann".into() };

@@ -1,11 +1,13 @@
 //! The gateway: commands and servers over the engine.
 
+mod access;
 mod audio;
 pub mod auth;
 pub mod chance;
 pub mod client;
 pub mod commands;
 pub mod config;
+mod container;
 mod control;
 mod driver;
 pub mod error;
@@ -17,3 +19,4 @@ pub mod protocol;
 pub mod server;
 mod sessions;
 mod transport;
+mod voices;

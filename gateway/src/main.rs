@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use gateway::commands::{self, CommandError, bench, check, key, say, serve, text, voices};
+use gateway::commands::{self, CommandError, bench, check, fetch, key, say, serve, text, voices};
 use gateway::config::{Config, Flags, LogFormat};
 use tracing_subscriber::EnvFilter;
 
@@ -35,10 +35,12 @@ enum Command {
     Text(text::Args),
     /// List the voices of a bundle
     Voices(voices::Args),
-    /// Draw an API key: the key on standard error, its line for the file of keys on standard output
-    Key(key::Args),
     /// Load a bundle and say what is in it, or what is wrong with it
     Check(check::Args),
+    /// Draw an API key: the key on standard error, its line for the file of keys on standard output
+    Key(key::Args),
+    /// Download a bundle, or list one for others to download
+    Fetch(fetch::Args),
 }
 
 fn main() -> ExitCode {
@@ -69,14 +71,17 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Bench(args)) => bench::run(args, &cli.flags),
         Some(Command::Text(args)) => text::run(args, &config),
         Some(Command::Voices(args)) => voices::run(args, &config),
-        Some(Command::Key(args)) => key::run(args),
         Some(Command::Check(args)) => check::run(args, &config),
+        Some(Command::Key(args)) => key::run(args),
+        Some(Command::Fetch(args)) => fetch::run(args),
     }
 }
 
 /// Log lines go to standard error: standard output may carry sound. `RUST_LOG` chooses more finely than `-v`.
 fn init_log(config: &Config) {
     let level = if config.verbose { "info" } else { "warn" };
+    let access = if config.gateway.logs.access { "info" } else { "off" };
+    let level = format!("{level},access={access}");
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match config.log_format {

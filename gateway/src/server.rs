@@ -15,6 +15,7 @@ use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::access;
 use crate::auth::{Caller, Over, Purse};
 use crate::config::Gateway;
 use crate::driver::Clock;
@@ -25,6 +26,7 @@ use crate::sessions::{Admission, Refused, Sessions};
 use crate::transport::accept::Acceptor;
 use crate::transport::http::gate::{self, too_many};
 use crate::transport::{http, ws};
+use crate::voices::Voices;
 
 /// Spoken once before the first guest, so that nobody pays for cold caches.
 const WARM_UP: &str = "Hello, this is a first word.";
@@ -35,7 +37,7 @@ const LINGER: Duration = Duration::from_secs(5);
 pub(crate) struct Server {
     pub(crate) config: Gateway,
     pub(crate) engine: Arc<engine::Handle>,
-    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) voices: Voices,
     pub(crate) sessions: Sessions,
     pub(crate) locks: Locks,
     pub(crate) metrics: Arc<Metrics>,
@@ -44,11 +46,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// What a new session is given.
+    /// What a new session of a caller is given.
     pub(crate) fn session_setup(&self, caller: &Caller) -> Setup {
         Setup {
             limits: self.config.limits.clone(),
-            catalogue: self.catalogue.clone(),
+            catalogue: self.voices.catalogue().seen_by(caller.key()),
             session_id: format!("s_{}", random_hex()),
             token: format!("r_{}", random_hex()),
             unix_ms: unix_ms(),
@@ -74,9 +76,12 @@ impl Server {
     /// # Errors
     /// Which are all taken.
     pub(crate) fn admit(&self, caller: &Caller) -> Result<Admission, NoPlace> {
-        let key_place = caller.allowance.session()?;
-        let admission = self.sessions.admit()?;
-        Ok(admission.with(key_place))
+        let key_place = caller.allowance.session().map_err(NoPlace::from);
+        let place = key_place.and_then(|key| Ok(self.sessions.admit()?.with(key)));
+        place.inspect_err(|refused| {
+            let refusals = &self.metrics.wire.sessions.refused;
+            refusals.with_label_values(&[refused.reason()]).inc();
+        })
     }
 }
 
@@ -87,6 +92,17 @@ pub(crate) enum NoPlace {
     Key(#[from] Over),
     #[error(transparent)]
     House(#[from] Refused),
+}
+
+impl NoPlace {
+    /// In a word, for the metrics.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Key(_) => "key",
+            Self::House(Refused::Full { .. }) => "full",
+            Self::House(Refused::Draining) => "draining",
+        }
+    }
 }
 
 impl IntoResponse for NoPlace {
@@ -101,7 +117,7 @@ impl IntoResponse for NoPlace {
 /// Serves until `shutdown` comes true and everybody has left, or their time was over.
 ///
 /// # Errors
-/// A file that the settings name cannot be used.
+/// A file or folder that the settings name cannot be used.
 pub async fn run(
     config: Gateway,
     listener: TcpListener,
@@ -110,11 +126,13 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let locks = Locks::new(&config).map_err(io::Error::other)?;
-    run_with(locks, config, listener, engine, catalogue, shutdown).await;
-    Ok(())
+    run_with(locks, config, listener, engine, catalogue, shutdown).await
 }
 
 /// As [`run`], behind locks that the caller can have read again meanwhile.
+///
+/// # Errors
+/// The folder of voices cannot be used.
 pub async fn run_with(
     locks: Locks,
     config: Gateway,
@@ -122,15 +140,16 @@ pub async fn run_with(
     engine: Arc<engine::Handle>,
     catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
-) {
-    let model = catalogue.models.first().map_or("", |model| &*model.id);
+) -> io::Result<()> {
+    let model = catalogue.models.first().map(|model| model.id.clone()).unwrap_or_default();
+    let voices = Voices::open(config.voices.clone(), engine.clone(), catalogue);
     let server = Arc::new(Server {
         sessions: Sessions::new(config.server.max_sessions),
         locks: locks.clone(),
         config,
-        metrics: Arc::new(Metrics::new(engine.clone(), model)),
+        metrics: Arc::new(Metrics::new(engine.clone(), &model)),
         engine,
-        catalogue: Arc::new(catalogue),
+        voices: voices.map_err(io::Error::other)?,
         is_warm: AtomicBool::new(false),
         clock: Clock::start(),
     });
@@ -159,6 +178,7 @@ pub async fn run_with(
         () = life => {}
         () = locks.watch() => {}
     }
+    Ok(())
 }
 
 fn routes(server: Arc<Server>) -> Router {
@@ -166,7 +186,8 @@ fn routes(server: Arc<Server>) -> Router {
     let guarded = Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/v1/audio/speech", post(http::speech::speak))
-        .route("/v1/voices", get(http::voices))
+        .route("/v1/voices", http::voices::all(&server.config.voices))
+        .route("/v1/voices/{id}", http::voices::one())
         .route("/v1/models", get(http::models))
         .route("/v1/tokens", post(http::tokens::issue))
         .route_layer(middleware::from_fn_with_state(server.clone(), gate::gate));
@@ -180,7 +201,9 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/demo/", get(http::demo::index))
         .route("/demo/{file}", get(http::demo::file))
         .fallback(not_found)
+        .method_not_allowed_fallback(not_found)
         .layer(DefaultBodyLimit::max(body_bytes))
+        .layer(middleware::from_fn_with_state(server.clone(), access::layer))
         .with_state(server)
 }
 

@@ -236,6 +236,11 @@ impl Entry {
 }
 
 impl Caller {
+    /// The key's id; none where no key is needed.
+    pub(crate) fn key(&self) -> Option<&str> {
+        Some(&*self.key_id).filter(|id| *id != ANYBODY)
+    }
+
     /// Waits until the caller may speak no longer, and says why. Counts from the first poll.
     pub(crate) async fn end(mut self) -> &'static str {
         let expiry = async {

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod fetch;
 pub mod key;
 mod progress;
 pub mod say;
@@ -52,6 +53,9 @@ pub enum CommandError {
     /// The engine could not go on.
     #[error(transparent)]
     Failed(#[from] Failure),
+    /// A bundle that cannot be fetched.
+    #[error(transparent)]
+    Fetch(#[from] fetch::FetchError),
     /// A file that cannot be read or written.
     #[error("{}: {source}", file.display())]
     Io {
@@ -90,7 +94,7 @@ impl CommandError {
             | Self::Start(_) => 2,
             Self::Request(engine::Error::Option { .. }) => 2,
             Self::Request(_) | Self::Failed(_) | Self::Encode(_) | Self::Bench(_) => 1,
-            Self::Io { .. } | Self::Batch { .. } => 1,
+            Self::Io { .. } | Self::Batch { .. } | Self::Fetch(_) => 1,
             Self::ReaderGone => 0,
         }
     }

@@ -91,10 +91,9 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         let served =
             server::run_with(locks.clone(), settings, listener, engine, catalogue, signals.stop());
         tokio::select! {
-            () = served => {}
-            () = reload_at(&mut hang_up, &locks) => {}
+            result = served => result.map_err(|e| cannot("serve", listen, &e)),
+            () = reload_at(&mut hang_up, &locks) => Ok(()),
         }
-        Ok(())
     })
 }
 

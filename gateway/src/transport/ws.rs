@@ -15,8 +15,10 @@ use axum::response::{IntoResponse, Response};
 use futures_util::{Sink, SinkExt, Stream};
 use tokio_tungstenite::tungstenite;
 
+use crate::access::Access;
 use crate::auth::Caller;
 use crate::driver::{Clock, drive};
+use crate::metrics::SessionMeter;
 use crate::protocol::{Frame, Input, SUBPROTOCOL, Session};
 use crate::server::Server;
 use crate::transport::http::problem;
@@ -31,6 +33,7 @@ const WRITE_BYTES: usize = 4 << 10;
 /// Answers an upgrade, or says why not.
 pub(crate) async fn stream(
     State(server): State<Arc<Server>>,
+    Extension(access): Extension<Access>,
     Extension(caller): Extension<Caller>,
     Extension(meter): Extension<Meter>,
     headers: HeaderMap,
@@ -63,9 +66,11 @@ pub(crate) async fn stream(
         let clock = Clock::start();
         let session = Session::new(server.session_setup(&caller), clock.now());
         let drain = admission.drain.clone();
+        let counts = SessionMeter::new(server.metrics.clone(), access);
         let patience = Patience::new(meter, server.config.server.message);
         let socket = Socket::new(socket, caller, patience);
-        drive(session, socket, server.engine.clone(), clock, drain).await;
+        let (engine, sessions) = (server.engine.clone(), &server.sessions);
+        drive(session, socket, engine, clock, drain, sessions, counts).await;
         drop(admission);
     })
 }
@@ -111,7 +116,11 @@ impl Socket {
                 Some(Ok(Message::Pong(_))) => Input::Pong,
                 // Answered by the library, with the next flush.
                 Some(Ok(Message::Ping(_))) => continue,
-                Some(Ok(Message::Close(_))) | None => Input::Gone,
+                Some(Ok(Message::Close(_))) => {
+                    self.is_deaf = true;
+                    Input::Gone
+                }
+                None => Input::Lost,
                 Some(Err(error)) => {
                     self.is_deaf = true;
                     unreadable(&error)
@@ -156,6 +165,6 @@ fn unreadable(error: &axum::Error) -> Input {
     match error.source().and_then(|e| e.downcast_ref::<tungstenite::Error>()) {
         Some(tungstenite::Error::Capacity(_)) => Input::TooBig,
         Some(tungstenite::Error::Utf8(_)) => Input::NotUtf8,
-        _ => Input::Gone,
+        _ => Input::Lost,
     }
 }

@@ -186,7 +186,7 @@ fn part(text: &str, speech: &Speech) -> String {
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return match text.parse() {
             Ok(n) if text.len() <= 2 && !text.starts_with('0') => speech.count(n),
-            _ if text.len() <= 4 => speech.pairs(text),
+            _ if text.len() == 4 => speech.pairs(text),
             _ => speech.digits(text),
         };
     }

@@ -131,10 +131,13 @@ fn fits(written: &str, end: Scan<'_>, blank: bool, hyphen: bool) -> bool {
         return false;
     }
     match written {
-        "K" | "V" | "N" | "J" | "W" | "L" => blank,
+        // "450 W. 5th St." is no power.
+        "K" | "V" | "N" | "J" | "W" | "L" => {
+            blank && !(end.peek() == Some('.') && end.skip(1).next_visible().is_some())
+        }
         // "5 in the box".
         "in" => {
-            !hyphen && !end.next_visible().is_some_and(char::is_alphabetic)
+            !hyphen && !end.next_visible().is_some_and(char::is_alphanumeric)
                 || end.peek() == Some('.')
         }
         "g" | "h" | "s" | "m" => !hyphen,
@@ -160,7 +163,8 @@ fn feet<'a>(mut scan: Scan<'a>, feet: &Amount, speech: &Speech) -> Option<Readin
     let mut inches = scan;
     inches.eat_if(is_gap);
     let (mut end, amount) = number::amount(inches, speech, false)?;
-    if !end.eat('"') && !end.eat('″') && !end.eat('”') {
+    let open = !end.eat('"') && !end.eat('″') && !end.eat('”');
+    if open && !(end.at_number_end() && amount.number.whole.len() <= 2) {
         return None;
     }
     let one = |amount: &Amount, name| -> Option<String> {

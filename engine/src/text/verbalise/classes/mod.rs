@@ -74,6 +74,7 @@ const SIGNS: &[Rule] = &[
     money::read,
     measure::read,
     number::decade,
+    number::short_year,
     number::plain,
     address::read,
     sign::tagged,

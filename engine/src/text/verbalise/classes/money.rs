@@ -172,6 +172,10 @@ fn per<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, String)> {
     if !scan.eat('/') || speech.words().per.is_empty() {
         return None;
     }
+    if scan.peek().is_some_and(|c| c.is_ascii_digit()) {
+        let (end, amount) = amount(scan, speech)?;
+        return Some((end, amount.words(speech, Gender::default())));
+    }
     let word: String = scan.letters().iter().collect();
     if word.is_empty() || !scan.at_word_end() {
         return None;

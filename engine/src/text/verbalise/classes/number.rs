@@ -120,7 +120,14 @@ pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     for (ending, gender) in speech.language().ordinal_endings {
         let mut end = scan;
         if end.eat_str(ending, true) && end.at_word_end() {
-            return Some((end, speech.ordinal(n, *gender)));
+            let first = speech.ordinal(n, *gender);
+            let mut range = end;
+            if range.eat_if(|c| matches!(c, '-' | '–')).is_some()
+                && let Some((end, second)) = ordinal(range, speech)
+            {
+                return Some((end, format!("{first} {} {second}", speech.words().to)));
+            }
+            return Some((end, first));
         }
     }
     None
@@ -129,10 +136,16 @@ pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
 /// 1990s, '90s.
 pub(super) fn decade<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let decades = speech.language().decades?;
+    let before = scan.word_before();
     let quoted = scan.eat_if(|c| matches!(c, '\'' | '’' | '‘')).is_some();
     let digits: String = scan.digits().iter().collect();
     let n: u64 = digits.parse().ok()?;
     if !(n.is_multiple_of(10) && (digits.len() == 4 || (digits.len() == 2 && n >= 10))) {
+        return None;
+    }
+    // "30s" are seconds, "the 30s" are years.
+    let told = quoted || speech.language().decade_openers.contains(&before.as_str());
+    if digits.len() == 2 && !told {
         return None;
     }
     let mut end = scan;
@@ -143,6 +156,18 @@ pub(super) fn decade<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
         return None;
     }
     Some((end, decades(&speech.year(n))))
+}
+
+/// '08, '99: a year without its century.
+pub(super) fn short_year<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    speech.language().decades?;
+    let open = opens(scan);
+    scan.eat_if(|c| matches!(c, '\'' | '’' | '‘')).filter(|_| open)?;
+    let digits: String = scan.digits().iter().collect();
+    let n = digits.parse().ok().filter(|_| digits.len() == 2 && scan.at_word_end())?;
+    let said = speech.count(n);
+    let nought = digits.starts_with('0') && n > 0;
+    Some((scan, if nought { format!("{} {said}", speech.words().oh) } else { said }))
 }
 
 /// 1/2, 3 1/2, 24/7, 120/80, ½, 3½.
@@ -178,7 +203,8 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     }
     if whole.is_none() && !is_fraction(above, below) {
         let pair = matches!((above, below), (24, 7) | (9, 11))
-            || (above.is_multiple_of(10) && above + below == 100);
+            || (above.is_multiple_of(10) && above + below == 100)
+            || (above == below && above != 10);
         if let Some(day) = date::loose(start, speech).filter(|_| !pair) {
             return Some(day);
         }
@@ -319,8 +345,11 @@ fn range<'a>(
         let as_year = year && amount.number.fraction.is_empty() && POSSIBLE_YEARS.contains(&n);
         if as_year { speech.year(n) } else { amount.words(speech, Gender::Masculine) }
     };
-    let said = format!("{} {} {}", say(first, from), speech.words().to, say(&second, to));
-    Some((end, said))
+    let (from_said, to_said) = (say(first, from), say(&second, to));
+    if (from, to) == (50, 50) {
+        return Some((end, format!("{from_said} {to_said}")));
+    }
+    Some((end, format!("{from_said} {} {to_said}", speech.words().to)))
 }
 
 /// Whether four digits are a year: by the word before, else by their size and by what stands behind.

@@ -142,6 +142,8 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
             words.minus
         }
         '/' if before == Some(Term::Number) && spaced_before => words.divided_by,
+        '/' if before == Some(Term::Number) && amount(1) => words.over,
+        '/' if spaced_before && word(1).is_some_and(is_gap) => words.slash,
         '/' if before == Some(Term::Word) && word(1).is_some_and(char::is_alphabetic) => {
             slash(start, speech)
         }
@@ -176,6 +178,10 @@ fn digit_behind(scan: Scan<'_>) -> bool {
 
 /// and/or, he/she.
 fn slash(scan: Scan<'_>, speech: &Speech) -> &'static str {
+    let next = super::number::lower_case(scan.skip(1).next_word());
+    if speech.language().per.iter().any(|(_, full)| *full == next) {
+        return speech.words().per;
+    }
     let alternatives = speech.language().slash_words.contains(&scan.word_before().as_str());
     if alternatives { speech.words().or } else { speech.words().slash }
 }

@@ -61,6 +61,8 @@ fn closes(short: &Abbreviation, behind: Scan<'_>, speech: &Speech) -> bool {
             let opens = next.is_empty() || speech.language().small_words.contains(&next.as_str());
             ends_sentence(behind) && opens
         }
+        // "a.k.a. Bob", "approx. Five"
+        Short::Always if short.written != "etc" => next.is_empty() && ends_sentence(behind),
         _ => ends_sentence(behind),
     }
 }

@@ -104,6 +104,8 @@ pub(super) struct Language {
     pub(super) ratio_openers: &'static [&'static str],
     /// Words before digits that are told one by one.
     pub(super) digit_openers: &'static [&'static str],
+    /// Words before `30s` that are years.
+    pub(super) decade_openers: &'static [&'static str],
     /// Words before a number that is told in pairs: flights, rooms, models.
     pub(super) pair_openers: &'static [&'static str],
     /// Last words of a street's name: a number before it is told in pairs.
@@ -248,8 +250,7 @@ impl Shorts {
     fn new(language: &Language, names: &Names) -> Self {
         let mut shorts = Self::default();
         let forms = language.abbreviations.iter().map(|a| a.written);
-        let calendar = names.calendar().filter(|_| language.small_months);
-        for word in forms.chain(calendar) {
+        for word in forms.chain(names.calendar()) {
             let word = word.to_lowercase();
             if let Some(first) = word.chars().next() {
                 *shorts.lengths.entry(first).or_default() |= length_bit(word.chars().count());
@@ -311,7 +312,7 @@ impl Tongue {
         }
     }
 
-    /// Whether letters are a short form, or the name of a month or day that is written small.
+    /// Whether letters are a short form, or the name of a month or day.
     pub(super) fn is_short(&self, word: &[char]) -> bool {
         self.shorts.has(word)
     }

@@ -76,6 +76,7 @@ const BARE: Language = Language {
     day_openers: &[],
     ratio_openers: &[],
     digit_openers: &[],
+    decade_openers: &[],
     pair_openers: &[],
     streets: &[],
     slash_words: &[],

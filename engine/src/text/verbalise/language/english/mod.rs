@@ -63,6 +63,7 @@ pub(super) const ENGLISH: Language = Language {
     day_openers: words::DAY_OPENERS,
     ratio_openers: &["ratio", "score", "scored", "won", "lost", "odds", "of", "lead", "leading"],
     digit_openers: words::DIGIT_OPENERS,
+    decade_openers: &["the", "early", "mid", "late", "his", "her", "their", "my", "your", "our"],
     pair_openers: words::PAIR_OPENERS,
     streets: words::STREETS,
     slash_words: &[

@@ -57,6 +57,7 @@ pub(super) const CURRENCIES: &[Currency] = &[
     currency("€", "euro", "euros", CENTS),
     currency("£", "pound", "pounds", PENCE),
     currency("¥", "yen", "yen", None),
+    currency("Rs.", "rupee", "rupees", Some(("paisa", "paise"))),
     currency("₹", "rupee", "rupees", Some(("paisa", "paise"))),
     currency("₩", "won", "won", None),
     currency("₽", "ruble", "rubles", Some(("kopek", "kopeks"))),

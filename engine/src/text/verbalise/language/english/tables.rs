@@ -5,6 +5,7 @@ use crate::text::verbalise::language::{Abbreviation, Short};
 /// Written form and CLDR name. Signs that are also words (`in`, `m`, `a`) stand only behind a number anyway.
 pub(super) const UNITS: &[(&str, &str)] = &[
     ("km/h", "speed-kilometer-per-hour"),
+    ("km/hr", "speed-kilometer-per-hour"),
     ("kph", "speed-kilometer-per-hour"),
     ("kmh", "speed-kilometer-per-hour"),
     ("mph", "speed-mile-per-hour"),
@@ -138,6 +139,10 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("Mbit/s", "megabit per second|megabits per second"),
     ("MB/s", "megabyte per second|megabytes per second"),
     ("GB/s", "gigabyte per second|gigabytes per second"),
+    ("TB/s", "terabyte per second|terabytes per second"),
+    ("KB/s", "kilobyte per second|kilobytes per second"),
+    ("kB/s", "kilobyte per second|kilobytes per second"),
+    ("Gbit/s", "gigabit per second|gigabits per second"),
     ("rpm", "revolution per minute|revolutions per minute"),
     ("RPM", "revolution per minute|revolutions per minute"),
     ("bpm", "beat per minute|beats per minute"),
@@ -291,7 +296,7 @@ pub(super) const INITIALISMS: &[&str] = &[
     "CE", "BCE", "EST", "CET", "UTC", "GMT", "PST", "PDT", "EDT", "CST", "CDT", "MST", "MDT",
     "BST", "CEST", "AM", "PM", "SUV", "DVD", "CD", "PhD", "OK", "LLC", "TTS", "ASR", "EUR", "USD",
     "GBP", "IOS", "SDK", "CSV", "ISO", "IEEE", "ACLU", "AARP", "NAACP", "EIN", "APR", "APY", "ETF",
-    "HOA", "EOD", "AKA", "DUI",
+    "HOA", "EOD", "AKA", "DUI", "ISBN", "UNHCR", "WHO",
 ];
 
 /// Spoken as a word.

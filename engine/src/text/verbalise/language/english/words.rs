@@ -50,7 +50,7 @@ pub(super) const WORDS: Words = Words {
 pub(super) const SIGNS: &[(char, &str)] = &[
     ('&', "and"),
     ('@', "at"),
-    ('#', "number"),
+    ('#', "hash"),
     ('§', "section"),
     ('¶', "paragraph"),
     ('™', "trademark"),
@@ -324,6 +324,13 @@ pub(super) const PER: &[(&str, &str)] = &[
     ("mi", "mile"),
     ("km", "kilometer"),
     ("ea", "each"),
+    ("day", "day"),
+    ("week", "week"),
+    ("night", "night"),
+    ("person", "person"),
+    ("user", "user"),
+    ("second", "second"),
+    ("minute", "minute"),
     ("pp", "person"),
 ];
 
