@@ -396,3 +396,22 @@ async fn a_second_socket_takes_a_session_over() {
     second.until("context.done").await;
     drop((stranger, second));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_closes_its_half_hears_what_it_has_ended() {
+    let house = House::open().await;
+    let mut client = Client::start(&house).await;
+    for (ctx, end) in [("t1", true), ("t2", false)] {
+        client.send(json!({"type": "context.open", "ctx": ctx})).await;
+        let text = json!({"type": "text", "ctx": ctx, "seq": 0, "text": "Good night.", "end": end});
+        client.send(text).await;
+    }
+    client.socket.get_mut().shutdown().await.unwrap();
+    let cancelled = client.until("context.cancelled").await.1;
+    assert_eq!((&cancelled["ctx"], &cancelled["reason"]), (&json!("t2"), &json!("session_end")));
+    let done = client.until("context.done").await.1;
+    assert_eq!(done["ctx"], "t1");
+    client.until("session.closing").await;
+    assert!(matches!(client.next().await, Seen::Close(1000)));
+    house.until_idle().await;
+}

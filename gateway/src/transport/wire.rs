@@ -1,9 +1,12 @@
 //! A socket that counts what it reads and holds its place among the connections, whatever it becomes.
+//!
+//! It can also keep to itself that the other side says no more: a WebSocket library that reads an end writes no more either,
+//! but who has closed one half of a connection may still listen on the other.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -16,13 +19,38 @@ pub(crate) struct Wire<S> {
     _place: OwnedSemaphorePermit,
 }
 
-/// How many bytes a socket has read so far.
+/// How many bytes a socket has read so far, and whether that was all.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Meter(Arc<AtomicU64>);
+pub(crate) struct Meter(Arc<Readings>);
+
+#[derive(Debug, Default)]
+struct Readings {
+    bytes: AtomicU64,
+    keeps_end: AtomicBool,
+    has_ended: AtomicBool,
+}
 
 impl Meter {
     pub(crate) fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// From now on the end of what comes in is told here only; reading goes on without one.
+    pub(crate) fn keep_end(&self) {
+        self.0.keeps_end.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the end has come that is told here only.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.has_ended.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of a read. Returns whether it is to be told further.
+    fn read(&self, bytes: usize, is_end: bool) -> bool {
+        self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let is_kept = is_end && self.0.keeps_end.load(Ordering::Relaxed);
+        self.0.has_ended.fetch_or(is_kept, Ordering::Relaxed);
+        !is_kept
     }
 }
 
@@ -45,8 +73,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
         let read = buffer.filled().len() - before;
-        self.meter.0.fetch_add(read as u64, Ordering::Relaxed);
-        Poll::Ready(Ok(()))
+        let is_end = read == 0 && buffer.remaining() > 0;
+        if self.meter.read(read, is_end) { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }
 
@@ -77,5 +105,35 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::Semaphore;
+
+    #[tokio::test]
+    async fn an_end_is_kept_when_that_was_asked_for() {
+        for is_kept in [false, true] {
+            let (mut near, far) = tokio::io::duplex(64);
+            let place = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+            let mut wire = Wire::new(far, place);
+            let meter = wire.meter();
+            if is_kept {
+                meter.keep_end();
+            }
+            near.write_all(b"hello").await.unwrap();
+            near.shutdown().await.unwrap();
+            let mut text = [0; 5];
+            wire.read_exact(&mut text).await.unwrap();
+            let mut rest = [0; 1];
+            let end = futures_util::future::poll_immediate(wire.read(&mut rest)).await;
+            assert_eq!(end.is_none(), is_kept, "{end:?}");
+            assert_eq!((meter.bytes(), meter.has_ended()), (5, is_kept));
+            wire.write_all(b"still here").await.unwrap();
+        }
     }
 }

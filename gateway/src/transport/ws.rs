@@ -66,9 +66,10 @@ pub(crate) async fn stream(
         let clock = Clock::start();
         let session = Session::new(server.session_setup(&caller), clock.now());
         let drain = admission.drain.clone();
+        meter.keep_end();
         let counts = SessionMeter::new(server.metrics.clone(), access);
-        let patience = Patience::new(meter, server.config.server.message);
-        let socket = Socket::new(socket, caller, patience);
+        let patience = Patience::new(meter.clone(), server.config.server.message);
+        let socket = Socket::new(socket, caller, patience, meter);
         let (engine, sessions) = (server.engine.clone(), &server.sessions);
         drive(session, socket, engine, clock, drain, sessions, counts).await;
         drop(admission);
@@ -81,13 +82,16 @@ pub(crate) struct Socket {
     /// A message could not be read: what follows would be read wrong.
     is_deaf: bool,
     patience: Patience,
+    /// Knows whether the client has closed its half of the connection.
+    meter: Meter,
     /// Comes true with a reason when the caller may speak no longer; none once it has.
     end: Option<Pin<Box<dyn Future<Output = &'static str> + Send>>>,
 }
 
 impl Socket {
-    fn new(inner: WebSocket, caller: Caller, patience: Patience) -> Self {
-        Self { inner, is_deaf: false, patience, end: Some(Box::pin(caller.end())) }
+    fn new(inner: WebSocket, caller: Caller, patience: Patience, meter: Meter) -> Self {
+        let end = Some(Box::pin(caller.end()) as Pin<Box<_>>);
+        Self { inner, is_deaf: false, patience, meter, end }
     }
 
     /// The client's next message. Nothing comes after [`Input::Gone`], nor after a message that could not be read.
@@ -100,6 +104,10 @@ impl Socket {
         }
         while !self.is_deaf {
             let Poll::Ready(message) = Pin::new(&mut self.inner).poll_next(cx) else {
+                if self.meter.has_ended() {
+                    self.is_deaf = true;
+                    return Poll::Ready(Input::HalfClosed);
+                }
                 let Poll::Ready(limit) = self.patience.poll(cx) else { return Poll::Pending };
                 self.is_deaf = true;
                 return Poll::Ready(Input::TooSlow(limit));

@@ -1,4 +1,6 @@
-//! Names from CLDR: months, days, currencies and units of a language, with what a region writes otherwise.
+//! Names from CLDR: months, days, currencies, units and emoji of a language, with what a region writes otherwise.
+
+use std::collections::BTreeMap;
 
 /// The names of one locale.
 #[derive(Debug, Default)]
@@ -7,6 +9,7 @@ pub(super) struct Names {
     days: Vec<Name>,
     money: Vec<Noun>,
     units: Vec<Noun>,
+    emoji: BTreeMap<char, &'static str>,
 }
 
 /// A name in full and its short form, without a period.
@@ -42,9 +45,14 @@ pub(super) enum Gender {
 }
 
 impl Names {
-    /// Reads the tables of a language; those of a region, read before, win.
-    pub(super) fn read(tables: &[&'static str]) -> Self {
-        let mut names = Self::default();
+    /// Reads the tables of a language and the names of its emoji; tables of a region, read before, win.
+    pub(super) fn read(tables: &[&'static str], emoji: &'static str) -> Self {
+        let named = |line: &'static str| {
+            let (sign, name) = line.split_once('\t')?;
+            Some((sign.chars().next()?, name))
+        };
+        let mut names =
+            Self { emoji: emoji.lines().filter_map(named).collect(), ..Self::default() };
         for line in tables.iter().flat_map(|table| table.lines()) {
             let fields: Vec<&'static str> = line.split('\t').collect();
             names.add(&fields);
@@ -94,6 +102,11 @@ impl Names {
     /// Months and days, in full and short.
     pub(super) fn calendar(&self) -> impl Iterator<Item = &'static str> {
         self.months.iter().chain(&self.days).flat_map(|name| [name.full, name.short])
+    }
+
+    /// The name of a pictograph.
+    pub(super) fn emoji(&self, sign: char) -> Option<&'static str> {
+        self.emoji.get(&sign).copied()
     }
 
     /// The currency of an ISO code.

@@ -186,6 +186,8 @@ impl Session {
         match input {
             Input::Gone => return self.gone(),
             Input::Lost => self.lost(now),
+            // Nobody will answer the close.
+            Input::HalfClosed if self.is_closing() => return self.gone(),
             Input::Tick => self.tick(now),
             Input::Engine { context, event } => self.engine(context, event, now),
             _ if self.is_closing() => {}

@@ -2,7 +2,7 @@
 
 use super::Reading;
 use super::number::vulgar;
-use crate::text::spoken::Mark;
+use crate::text::spoken::{Mark, is_emoji, is_emoji_part};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
@@ -252,11 +252,27 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     if let Some(face) = emoticon(scan) {
         return Some((face, String::new()));
     }
+    if is_emoji(c) {
+        return Some(emoji(scan, speech));
+    }
     if c == '&' && scan.at(1) == Some('&') {
         scan = scan.skip(1);
     }
     let &(_, word) = speech.language().signs.iter().find(|s| s.0 == c)?;
     Some((scan.skip(1), word.to_owned()))
+}
+
+/// A pictograph by its name. What is joined to it and the tone of its skin only shape it; one without a name is silent.
+fn emoji<'a>(mut scan: Scan<'a>, speech: &Speech) -> Reading<'a> {
+    let name = scan.peek().and_then(|c| speech.names().emoji(c)).unwrap_or_default();
+    scan = scan.skip(1);
+    let tone = |c: char| matches!(c, '\u{1f3fb}'..='\u{1f3ff}');
+    while let Some(part) = scan.eat_if(|c| is_emoji_part(c) || tone(c)) {
+        if part == '\u{200d}' {
+            scan.eat_if(is_emoji);
+        }
+    }
+    (scan, name.to_owned())
 }
 
 /// :) and the like, apart from words: a voice does not say them.

@@ -286,14 +286,28 @@ impl Tongue {
                 include_str!(concat!("../data/", $name))
             };
         }
-        let (rules, names, language) = match locale.language() {
-            ids::Language::English => (data!("en.rbnf"), data!("en.words"), &english::ENGLISH),
-            ids::Language::German => (data!("de.rbnf"), data!("de.words"), &other::GERMAN),
-            ids::Language::Spanish => (data!("es.rbnf"), data!("es.words"), &other::SPANISH),
-            ids::Language::French => (data!("fr.rbnf"), data!("fr.words"), &other::FRENCH),
-            ids::Language::Italian => (data!("it.rbnf"), data!("it.words"), &other::ITALIAN),
-            ids::Language::Dutch => (data!("nl.rbnf"), data!("nl.words"), &other::DUTCH),
-            ids::Language::Portuguese => (data!("pt.rbnf"), data!("pt.words"), &other::PORTUGUESE),
+        let (rules, names, emoji, language) = match locale.language() {
+            ids::Language::English => {
+                (data!("en.rbnf"), data!("en.words"), data!("en.emoji"), &english::ENGLISH)
+            }
+            ids::Language::German => {
+                (data!("de.rbnf"), data!("de.words"), data!("de.emoji"), &other::GERMAN)
+            }
+            ids::Language::Spanish => {
+                (data!("es.rbnf"), data!("es.words"), data!("es.emoji"), &other::SPANISH)
+            }
+            ids::Language::French => {
+                (data!("fr.rbnf"), data!("fr.words"), data!("fr.emoji"), &other::FRENCH)
+            }
+            ids::Language::Italian => {
+                (data!("it.rbnf"), data!("it.words"), data!("it.emoji"), &other::ITALIAN)
+            }
+            ids::Language::Dutch => {
+                (data!("nl.rbnf"), data!("nl.words"), data!("nl.emoji"), &other::DUTCH)
+            }
+            ids::Language::Portuguese => {
+                (data!("pt.rbnf"), data!("pt.words"), data!("pt.emoji"), &other::PORTUGUESE)
+            }
         };
         let (rules, region) = match locale.tag() {
             "pt-PT" | "pt-AO" => (data!("pt-PT.rbnf"), data!("pt-PT.words")),
@@ -302,7 +316,7 @@ impl Tongue {
             tag if tag.starts_with("en-") => (rules, data!("en-GB.words")),
             _ => (rules, ""),
         };
-        let names = Names::read(&[region, names]);
+        let names = Names::read(&[region, names], emoji);
         Self {
             locale,
             rules: Rules::parse(rules),
