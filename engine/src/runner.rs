@@ -4,7 +4,7 @@ use rayon::ThreadPool;
 
 use crate::batch::Batch;
 
-/// A batch with fewer tokens is not worth waking a thread for.
+/// Fewer tokens beside the longest row, which one thread runs alone, are not worth waking another for.
 const LEAST_TOKENS: usize = 8;
 
 /// Why a forward could not be run. The engine treats it as fatal for the contexts in the batch.
@@ -68,7 +68,7 @@ pub trait StageModel: Send {
 }
 
 /// Runs one batch of each stage, empty ones not at all; logits replace what was there. Stages are independent of each other,
-/// so with a pool they run side by side, the largest on the caller's thread.
+/// so with a pool they run side by side, and its threads help each other out.
 pub(crate) fn forward_all(
     models: &mut [Box<dyn StageModel>],
     batches: Vec<Batch>,
@@ -83,16 +83,14 @@ pub(crate) fn forward_all(
             (!batch.rows.is_empty()).then_some((model, batch, logits, outcome))
         })
         .collect();
-    work.sort_by_key(|(_, batch, _, _)| batch.ids.len());
-    let small = work.partition_point(|(_, batch, _, _)| batch.ids.len() < LEAST_TOKENS);
-    let aside = small..work.len().saturating_sub(1).max(small);
+    let rows = || work.iter().flat_map(|(_, batch, _, _)| &batch.rows).map(|r| r.tokens.len());
+    let beside = rows().sum::<usize>() - rows().max().unwrap_or(0);
     match pool {
-        Some(pool) if !aside.is_empty() => pool.in_place_scope(|scope| {
-            for (model, batch, logits, outcome) in work.drain(aside) {
-                scope.spawn(move |_| *outcome = model.forward(&batch, logits));
-            }
+        Some(pool) if beside >= LEAST_TOKENS => pool.scope(|scope| {
+            // The thread that spawns takes what it spawned last: the longest.
+            work.sort_by_key(|(_, batch, _, _)| batch.ids.len());
             for (model, batch, logits, outcome) in work {
-                *outcome = model.forward(&batch, logits);
+                scope.spawn(move |_| *outcome = model.forward(&batch, logits));
             }
         }),
         _ => {

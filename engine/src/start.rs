@@ -1,5 +1,6 @@
 //! From a bundle on disk to a running engine: networks, codec and voices are loaded, memory is shared out.
 
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ const KV_WINDOWS: usize = 4;
 pub struct Options {
     /// How the matrices of the stages are stored.
     pub precision: Precision,
-    /// Threads of a step, the step thread among them.
+    /// Threads of a step. With one the step thread works itself.
     pub threads: usize,
     /// Bytes of key/value memory; `None`: 512 MiB, or four windows of the greatest length if that is more.
     pub kv_bytes: Option<usize>,
@@ -57,7 +58,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             precision: Precision::F32,
-            threads: 1,
+            threads: std::thread::available_parallelism().map_or(1, NonZero::get),
             kv_bytes: None,
             prefill_tokens: 512,
             sequences: 128,
@@ -206,7 +207,7 @@ pub(crate) fn load_stage(
     Qwen3::load(&weights, &config, &options, count)
 }
 
-/// The threads beside the step thread, which works too; none when it works alone.
+/// The threads that run a step; none when the step thread runs it itself.
 fn thread_pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, StartError> {
     if threads < 2 {
         return Ok(None);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use codecs::window;
 
+use crate::Speech;
 use crate::bundle::{Prompt, Silence};
 use crate::cfg;
 use crate::guards::{Attempt, Guards, Verdict};
@@ -57,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) tries: u32,
     /// The voice.
     pub(crate) prompt: Arc<Prompt>,
+    /// What was said before the first chunk.
+    pub(crate) prefix: Option<Arc<Speech>>,
     /// Control block of each stage.
     pub(crate) control: Arc<[Vec<u32>]>,
 }
@@ -68,7 +71,7 @@ impl Settings {
         let event = if known < self.window.first_frames {
             self.window.first_frames
         } else if self.segments == Segments::Frames {
-            self.window.grid_event_after(known.saturating_sub(self.window.withheld_frames))
+            next_event(&self.window, known.saturating_sub(self.window.withheld_frames))
         } else {
             return None;
         };
@@ -93,5 +96,29 @@ impl Settings {
     pub(super) fn judge(&self, chunk: &Chunk, stopped: bool) -> Verdict {
         let characters = chunk.text.text.chars().count();
         self.guards.judge(&Attempt { codes: &chunk.codes, stopped, characters })
+    }
+}
+
+/// The number of known frames that lets more than `out` frames go out: one step of the codec's grid more, and two once the
+/// listener has two. Each segment runs the acoustic rows of its chunk anew, so half as many are half of that work.
+fn next_event(window: &window::Settings, out: usize) -> usize {
+    let mut window = window.clone();
+    if out >= 2 * window.grid_frames {
+        window.grid_frames *= 2;
+    }
+    window.grid_event_after(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_grow_once_the_listener_has_sound_in_hand() {
+        let window = window::Settings { first_frames: 10, ..window::Settings::default() };
+        let after = |known: usize| next_event(&window, known - window.withheld_frames);
+        assert_eq!([10, 30, 55, 105, 155].map(after), [30, 55, 105, 155, 205]);
+        // A chunk may end anywhere; the next one goes on to the same places.
+        assert_eq!([29, 31, 54, 56, 70, 104].map(after), [30, 55, 55, 105, 105, 105]);
     }
 }

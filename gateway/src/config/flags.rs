@@ -29,7 +29,7 @@ pub struct Flags {
     /// How the numbers of the networks are stored [default: f32] [toml: precision]
     #[arg(long, global = true, env = "DOVECOTE_PRECISION", hide_env_values = true)]
     pub precision: Option<Precision>,
-    /// Threads of an engine step [default: 1] [toml: threads]
+    /// Threads of an engine step [default: one for each processor] [toml: threads]
     #[arg(long, global = true, env = "DOVECOTE_THREADS", hide_env_values = true, value_name = "N")]
     pub threads: Option<usize>,
     /// Bytes of key/value memory [default: 512 MiB, more if four longest windows need it] [toml: kv_bytes]

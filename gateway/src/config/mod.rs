@@ -1,7 +1,7 @@
 //! What the command is told: flags, then `DOVECOTE_*` variables, then `dovecote.toml`, then defaults. Opens no bundle.
 //!
 //! ```text
-//! --threads 2    DOVECOTE_THREADS=2            threads = 2                one thread
+//! --threads 2    DOVECOTE_THREADS=2            threads = 2                all processors
 //!                DOVECOTE_SERVER_DRAIN_S=10    [server] drain_s = 10      30 s
 //!        first wins, from left to right
 //! ```

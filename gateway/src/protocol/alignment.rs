@@ -211,6 +211,9 @@ impl Alignment {
                 }
             }
         }
+        if timed.is_empty() && !clock.measured() {
+            align = Align::Estimated;
+        }
         Timings { timed, align }
     }
 

@@ -1,17 +1,18 @@
 //! The fast CPU runner of a stage: packed weights, paged keys and values, ragged batches.
 //!
-//! The rows of a batch are divided among threads, and each thread takes its rows through the whole network: there is no
-//! barrier between layers, and no arithmetic that depends on the division.
+//! The rows of a batch are divided into parts, more than there are threads where it pays, and a thread takes a part through
+//! the whole network: there is no barrier between layers, and no arithmetic that depends on the division. Threads take parts
+//! of whatever stage has some left, so a step is over when the work is, not when the longest stage is.
 
 mod network;
 mod pass;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use codecs::weights::{LoadError, Weights};
 use rayon::ThreadPool;
 
-use self::network::{Network, Workspace};
+use self::network::{Network, Output, Workspace};
 use self::pass::{Part, divide};
 use super::config::StageConfig;
 use crate::batch::{Batch, BatchRow};
@@ -24,6 +25,10 @@ use crate::runner::{ForwardError, StageModel};
 /// parked thread takes to start.
 const LEAST_PART: usize = 10_000_000;
 
+/// Parts that a batch is cut into for each thread: enough to even out rows of different length, few enough for a part to use
+/// the weights often.
+const PARTS_PER_THREAD: usize = 4;
+
 /// How a stage is loaded.
 #[derive(Clone)]
 pub struct Options<'a> {
@@ -32,7 +37,7 @@ pub struct Options<'a> {
     pub precision: Precision,
     /// Ids that can ever be read; the embedding rows of all others are not loaded. `None` keeps all.
     pub kept_ids: Option<&'a [u32]>,
-    /// Threads that share the rows of a batch; the caller's own thread works too, in the place of one of them.
+    /// Threads that share the rows of a batch.
     pub pool: Option<Arc<ThreadPool>>,
 }
 
@@ -42,6 +47,8 @@ pub struct Qwen3 {
     network: Network,
     kv: Kv,
     threads: Threads,
+    /// What the parts of the last forward made, in the order of their rows.
+    outputs: Vec<Output>,
     /// What the last forward attended to.
     attention: Vec<f32>,
 }
@@ -55,8 +62,8 @@ enum Kv {
 /// Who works on a batch.
 struct Threads {
     pool: Option<Arc<ThreadPool>>,
-    /// One for each thread.
-    workspaces: Vec<Workspace>,
+    /// Those that no thread uses now: there are as many as threads that have worked at once.
+    workspaces: Mutex<Vec<Workspace>>,
     /// Tokens that are worth waking a thread for.
     least_tokens: usize,
 }
@@ -84,11 +91,11 @@ impl Qwen3 {
             Precision::F32 => Kv::F32(KvMemory::new(heads, config.layers)),
             Precision::Bf16 | Precision::Int8 => Kv::F16(KvMemory::new(heads, config.layers)),
         };
-        let count = options.pool.as_ref().map_or(1, |p| p.current_num_threads().max(1));
-        let workspaces = (0..count).map(|_| Workspace::default()).collect();
+        let workspaces = Mutex::default();
         let least_tokens = LEAST_PART.div_ceil(network.multiplications());
         let threads = Threads { pool: options.pool.clone(), workspaces, least_tokens };
-        Ok(Self { stage: config.stage, network, kv, threads, attention: Vec::new() })
+        let (outputs, attention) = (Vec::new(), Vec::new());
+        Ok(Self { stage: config.stage, network, kv, threads, outputs, attention })
     }
 }
 
@@ -117,36 +124,55 @@ fn check(network: &Network, batch: &Batch) -> Result<(), RowFault> {
     Ok(())
 }
 
-/// Runs a batch; leaves each part's logits in its workspace, and tells how many parts there were.
+impl Threads {
+    /// Parts that a batch of so many tokens is cut into.
+    fn parts(&self, tokens: usize) -> usize {
+        let threads = self.pool.as_ref().map_or(1, |p| p.current_num_threads().max(1));
+        if threads == 1 { 1 } else { (threads * PARTS_PER_THREAD).min(tokens / self.least_tokens) }
+    }
+
+    fn run<N: Narrow>(&self, network: &Network, part: Part<'_, N>, output: &mut Output) {
+        let idle = || self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut workspace = idle().pop().unwrap_or_default();
+        network.run(part, &mut workspace, output);
+        idle().push(workspace);
+    }
+}
+
+/// Runs a batch; leaves what its parts made in `outputs`.
 fn run<N: Narrow>(
     network: &Network,
     kv: &mut KvMemory<N>,
-    threads: &mut Threads,
+    threads: &Threads,
     batch: &Batch,
-) -> Result<usize, RowFault> {
+    outputs: &mut Vec<Output>,
+) -> Result<(), RowFault> {
     let mut written = take_blocks(kv, &batch.rows)?;
-    let ends = divide(&batch.rows, threads.workspaces.len(), threads.least_tokens);
+    let ends = divide(&batch.rows, threads.parts(batch.ids.len()));
+    outputs.resize_with(ends.len(), Output::default);
     let mut parts = Vec::with_capacity(ends.len());
     let (mut rest, mut first) = (&mut written[..], 0);
-    for (&end, workspace) in ends.iter().zip(&mut threads.workspaces) {
+    for (&end, output) in ends.iter().zip(&mut *outputs) {
         let (own, others) = rest.split_at_mut(end - first);
         let part = Part { batch, rows: &batch.rows[first..end], written: own, kv: &*kv };
-        parts.push((part, workspace));
+        parts.push((part, output));
         (rest, first) = (others, end);
     }
+    // Threads that run out of work take the oldest part that waits: the longest ones first, so that none is left for the end.
+    parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.tokens()));
     let others = parts.split_off(1.min(parts.len()));
-    let run_own = || parts.into_iter().for_each(|(part, w)| network.run(part, w));
+    let run_own = || parts.into_iter().for_each(|(part, out)| threads.run(network, part, out));
     match &threads.pool {
         Some(pool) if !others.is_empty() => pool.in_place_scope(|scope| {
-            for (part, workspace) in others {
-                scope.spawn(|_| network.run(part, workspace));
+            for (part, output) in others {
+                scope.spawn(|_| threads.run(network, part, output));
             }
             run_own();
         }),
         _ => run_own(),
     }
     put_back(kv, &batch.rows, written);
-    Ok(ends.len())
+    Ok(())
 }
 
 /// Takes out the blocks that each row writes; all are back in their places when it fails.
@@ -198,18 +224,18 @@ impl StageModel for Qwen3 {
 
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
         let stage = self.stage;
-        let (network, threads) = (&self.network, &mut self.threads);
-        let parts = check(network, batch)
-            .and_then(|()| match &mut self.kv {
-                Kv::F32(kv) => run(network, kv, threads, batch),
-                Kv::F16(kv) => run(network, kv, threads, batch),
+        let Self { network, kv, threads, outputs, .. } = self;
+        check(network, batch)
+            .and_then(|()| match kv {
+                Kv::F32(kv) => run(network, kv, threads, batch, outputs),
+                Kv::F16(kv) => run(network, kv, threads, batch, outputs),
             })
             .map_err(|RowFault { row, reason }| ForwardError::Batch { stage, row, reason })?;
         let start = logits.len();
         self.attention.clear();
-        for workspace in &self.threads.workspaces[..parts] {
-            logits.extend_from_slice(workspace.logits());
-            self.attention.extend_from_slice(workspace.attention());
+        for output in &self.outputs {
+            logits.extend_from_slice(&output.logits);
+            self.attention.extend_from_slice(&output.attention);
         }
         let wanted = (0..batch.rows.len()).filter(|i| batch.rows[*i].logits);
         for (row, out) in wanted.zip(logits[start..].chunks_exact(self.network.outputs())) {

@@ -63,26 +63,21 @@ pub(crate) struct Workspace {
     cos: Vec<f32>,
     sin: Vec<f32>,
     scores: Scratch,
-    /// Last tokens whose output is wanted, `[outputs wanted, hidden]`, and the inner rows of the head.
-    last: Vec<f32>,
+    /// Inner rows of the head, `[outputs wanted, head hidden]`.
     inner: Vec<f32>,
-    logits: Vec<f32>,
+}
+
+/// What a part of a batch makes.
+#[derive(Default)]
+pub(crate) struct Output {
+    /// A row for each row of the part that asks for it.
+    pub(crate) logits: Vec<f32>,
     /// What the rows that watch asked for, one after the other.
-    attention: Vec<f32>,
+    pub(crate) attention: Vec<f32>,
 }
 
 impl Workspace {
-    /// Rows of logits that the last run made.
-    pub(crate) fn logits(&self) -> &[f32] {
-        &self.logits
-    }
-
-    /// What the rows of the last run attended to.
-    pub(crate) fn attention(&self) -> &[f32] {
-        &self.attention
-    }
-
-    /// Residual stream of the tokens of the last pass.
+    /// Residual stream behind the last layer, of the tokens of the last pass whose output was wanted.
     #[cfg(test)]
     pub(crate) fn residual(&self) -> &[f32] {
         &self.x
@@ -149,17 +144,30 @@ impl Network {
         self.embedding.row(id)
     }
 
-    /// Takes a part of a batch through the network: stores its keys and values, and leaves its logits in `w`.
-    pub(crate) fn run<N: Narrow>(&self, mut part: Part<'_, N>, w: &mut Workspace) {
-        w.logits.clear();
-        w.attention.clear();
-        for pass in passes(part.rows) {
+    /// Takes a part of a batch through the network: stores its keys and values, and leaves what it makes in `out`.
+    pub(crate) fn run<N: Narrow>(
+        &self,
+        mut part: Part<'_, N>,
+        w: &mut Workspace,
+        out: &mut Output,
+    ) {
+        out.logits.clear();
+        out.attention.clear();
+        let (last, before) = self.layers.split_last().expect("a stage has layers; this is a bug");
+        for mut pass in passes(part.rows) {
             self.embed(&part, &pass, w);
-            for (index, layer) in self.layers.iter().enumerate() {
-                self.attention(index, layer, &mut part, &pass, w);
+            for (index, layer) in before.iter().enumerate() {
+                self.store(index, layer, &mut part, &pass, w);
+                self.attend(index, layer, &part, &pass, w, out);
                 self.feed_forward(layer, w);
             }
-            self.head(&pass, w);
+            self.store(before.len(), last, &mut part, &pass, w);
+            self.keep_wanted(&mut pass, w);
+            if !pass.is_empty() {
+                self.attend(before.len(), last, &part, &pass, w, out);
+                self.feed_forward(last, w);
+                self.head(w, &mut out.logits);
+            }
         }
     }
 
@@ -179,7 +187,8 @@ impl Network {
         }
     }
 
-    fn attention<N: Narrow>(
+    /// Queries, keys and values of all tokens; the keys and values go where they can be read.
+    fn store<N: Narrow>(
         &self,
         index: usize,
         layer: &Layer,
@@ -187,26 +196,61 @@ impl Network {
         pass: &[Piece],
         w: &mut Workspace,
     ) {
-        let heads = part.kv.heads();
-        let (q_width, stride) = (heads.queries * heads.width, layer.qkv.outputs());
         let tokens = w.x.len() / self.hidden;
         self.norm_rows(&w.x, &layer.input_norm, &mut w.normed);
-        w.qkv.resize(tokens * stride, 0.0);
+        w.qkv.resize(tokens * layer.qkv.outputs(), 0.0);
         layer.qkv.apply(&w.normed, &mut w.qkv, Store::Set);
-        self.rotate_and_store(index, layer, part.written, heads, pass, w);
-        w.attended.resize(tokens * q_width, 0.0);
+        self.rotate_and_store(index, layer, part.written, part.kv.heads(), pass, w);
+    }
+
+    /// Drops all tokens but the last of each piece whose output is wanted: behind the keys and values of the last layer,
+    /// nothing reads the others any more.
+    fn keep_wanted(&self, pass: &mut Vec<Piece>, w: &mut Workspace) {
+        let stride = w.qkv.len() * self.hidden / w.x.len();
+        let (mut end, mut kept) = (0, 0);
+        pass.retain_mut(|piece| {
+            end += piece.tokens.len();
+            if piece.logits {
+                let last = end - 1;
+                w.x.copy_within(last * self.hidden..end * self.hidden, kept * self.hidden);
+                w.qkv.copy_within(last * stride..end * stride, kept * stride);
+                kept += 1;
+                piece.first += piece.tokens.len() - 1;
+                piece.tokens.start = piece.tokens.end - 1;
+            }
+            piece.logits
+        });
+        w.x.truncate(kept * self.hidden);
+        w.qkv.truncate(kept * stride);
+    }
+
+    /// What the tokens see of those before them is added to the residual stream.
+    fn attend<N: Narrow>(
+        &self,
+        index: usize,
+        layer: &Layer,
+        part: &Part<'_, N>,
+        pass: &[Piece],
+        w: &mut Workspace,
+        out: &mut Output,
+    ) {
+        let heads = part.kv.heads();
+        let (q_width, stride) = (heads.queries * heads.width, layer.qkv.outputs());
+        w.attended.resize(w.x.len() / self.hidden * q_width, 0.0);
+        let alignment = self.alignment.filter(|a| a.layer == index);
         let mut start = 0;
         for piece in pass {
             let end = start + piece.tokens.len();
+            let row = &part.rows[piece.row];
             let queries = &w.qkv[start * stride..end * stride];
             let new = Queries { layer: index, first: piece.first, queries, stride };
-            let out = &mut w.attended[start * q_width..end * q_width];
-            let row = &part.rows[piece.row];
             let kv = part.kv.view(&row.blocks, &part.written[piece.row]);
-            attend(&kv, &new, &mut w.scores, out);
-            if let Some(head) = self.alignment.filter(|a| a.layer == index && piece.logits) {
-                let last = (piece.tokens.len() - 1, head.head);
-                shares(&kv, &new, last, row.watched.clone(), &mut w.scores, &mut w.attention);
+            attend(&kv, &new, &mut w.scores, &mut w.attended[start * q_width..end * q_width]);
+            if let Some(AlignmentHead { head, .. }) = alignment.filter(|_| piece.logits)
+                && !row.watched.is_empty()
+            {
+                let last = (piece.tokens.len() - 1, head);
+                shares(&kv, &new, last, row.watched.clone(), &mut w.scores, &mut out.attention);
             }
             start = end;
         }
@@ -253,27 +297,19 @@ impl Network {
         layer.down.apply(&w.gate, &mut w.x, Store::Add);
     }
 
-    /// Final norm and audio head, only for the last tokens that are asked for.
-    fn head(&self, pass: &[Piece], w: &mut Workspace) {
-        w.last.clear();
-        let mut end = 0;
-        for piece in pass {
-            end += piece.tokens.len();
-            if piece.logits {
-                w.last.extend_from_slice(&w.x[(end - 1) * self.hidden..end * self.hidden]);
-            }
-        }
-        let wanted = w.last.len() / self.hidden;
-        self.norm_rows(&w.last, &self.norm, &mut w.normed);
+    /// Final norm and audio head.
+    fn head(&self, w: &mut Workspace, logits: &mut Vec<f32>) {
+        let wanted = w.x.len() / self.hidden;
+        self.norm_rows(&w.x, &self.norm, &mut w.normed);
         w.inner.resize(wanted * self.head_hidden, 0.0);
         self.fc1.apply(&w.normed, &mut w.inner, Store::Set);
         for row in w.inner.chunks_exact_mut(self.head_hidden) {
             mish_biased(row, &self.fc1_bias);
         }
-        let start = w.logits.len();
-        w.logits.resize(start + wanted * self.outputs(), 0.0);
-        self.fc2.apply(&w.inner, &mut w.logits[start..], Store::Set);
-        for row in w.logits[start..].chunks_exact_mut(self.outputs()) {
+        let start = logits.len();
+        logits.resize(start + wanted * self.outputs(), 0.0);
+        self.fc2.apply(&w.inner, &mut logits[start..], Store::Set);
+        for row in logits[start..].chunks_exact_mut(self.outputs()) {
             add(row, &self.fc2_bias);
         }
     }

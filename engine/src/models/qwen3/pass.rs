@@ -26,6 +26,13 @@ pub(crate) struct Part<'a, N> {
     pub(crate) kv: &'a KvMemory<N>,
 }
 
+impl<N> Part<'_, N> {
+    /// How many tokens it runs.
+    pub(crate) fn tokens(&self) -> usize {
+        self.rows.iter().map(|row| row.tokens.len()).sum()
+    }
+}
+
 /// Tokens of one row in one pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
@@ -66,19 +73,23 @@ pub(crate) fn passes(rows: &[BatchRow]) -> Vec<Vec<Piece>> {
     passes
 }
 
-/// Ends of at most `threads` runs of neighbouring rows with about the same number of tokens, `least` or more on average.
-pub(crate) fn divide(rows: &[BatchRow], threads: usize, least: usize) -> Vec<usize> {
+/// Ends of runs of neighbouring rows with about the same number of tokens: about `parts` of them, at most twice as many. A row
+/// is not divided, so a long one makes a run longer than the others.
+pub(crate) fn divide(rows: &[BatchRow], parts: usize) -> Vec<usize> {
     let total: usize = rows.iter().map(|r| r.tokens.len()).sum();
-    let threads = threads.min(total / least).max(1);
-    let mut ends = Vec::with_capacity(threads);
+    let share = total.div_ceil(parts.max(1)).max(1);
+    let mut ends = Vec::with_capacity(parts);
     let mut tokens = 0;
     for (index, row) in rows.iter().enumerate() {
-        tokens += row.tokens.len();
-        let part = ends.len() + 1;
-        // A run ends where its share is reached, so the last one ends with the rows.
-        if tokens * threads >= total * part {
-            ends.push(index + 1);
+        // A run that has half of its share leaves a row that is too long to the next.
+        if 2 * tokens >= share && tokens + row.tokens.len() > share {
+            ends.push(index);
+            tokens = 0;
         }
+        tokens += row.tokens.len();
+    }
+    if tokens > 0 {
+        ends.push(rows.len());
     }
     ends
 }
@@ -112,19 +123,20 @@ mod tests {
     }
 
     #[test]
-    fn parts_cover_all_rows_and_never_exceed_the_threads() {
-        assert_eq!(divide(&rows(&[1, 1, 1, 1]), 2, 1), [2, 4]);
-        assert_eq!(divide(&rows(&[100, 1, 1]), 2, 1), [1, 3]);
-        assert_eq!(divide(&rows(&[1, 1, 100]), 2, 1), [3]);
-        assert_eq!(divide(&rows(&[7]), 4, 1), [1]);
-        assert!(divide(&rows(&[]), 2, 1).is_empty());
-        assert_eq!(divide(&rows(&[1; 7]), 3, 4), [7]);
-        assert_eq!(divide(&rows(&[1; 8]), 3, 4), [4, 8]);
-        for threads in 1..6 {
+    fn parts_cover_all_rows_and_are_about_as_many_as_asked_for() {
+        assert_eq!(divide(&rows(&[1, 1, 1, 1]), 2), [2, 4]);
+        assert_eq!(divide(&rows(&[100, 1, 1]), 2), [1, 3]);
+        assert_eq!(divide(&rows(&[1, 1, 100]), 2), [3]);
+        assert_eq!(divide(&rows(&[30, 100, 40, 90, 1]), 4), [2, 3, 4, 5]);
+        assert_eq!(divide(&rows(&[7]), 4), [1]);
+        assert!(divide(&rows(&[]), 2).is_empty());
+        assert_eq!(divide(&rows(&[1; 7]), 0), [7]);
+        assert_eq!(divide(&rows(&[1; 8]), 2), [4, 8]);
+        for parts in 1..6 {
             for count in 1..40 {
                 let lengths: Vec<usize> = (0..count).map(|i| 1 + i * 7 % 11).collect();
-                let ends = divide(&rows(&lengths), threads, 1);
-                assert!(ends.len() <= threads && ends.last() == Some(&count));
+                let ends = divide(&rows(&lengths), parts);
+                assert!(ends.len() <= 2 * parts && ends.last() == Some(&count));
                 assert!(ends.is_sorted_by(|a, b| a < b));
             }
         }

@@ -140,9 +140,11 @@ fn fast_runner_matches_at_every_tap() {
     for tiny in [Tiny::cb3(), Tiny::cb0()] {
         for (layers, tap) in [(1, "hidden_after_layer_0"), (2, "last_hidden_state")] {
             let mut model = tiny.fast(layers);
-            model.forward(&tiny.batch(0..tiny.tokens), &mut Vec::new()).unwrap();
-            // The whole case is one pass, so the residual stream of every token is still in the workspace.
-            let mut hidden = model.threads.workspaces[0].residual().to_vec();
+            let mut hidden = Vec::new();
+            for token in 0..tiny.tokens {
+                model.forward(&tiny.batch(token..token + 1), &mut Vec::new()).unwrap();
+                hidden.extend_from_slice(model.threads.workspaces.get_mut().unwrap()[0].residual());
+            }
             if layers == 2 {
                 hidden = model.network.final_norm(&hidden);
             }

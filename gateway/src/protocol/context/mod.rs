@@ -14,9 +14,10 @@ mod stopping;
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Manner, Summary};
+use engine::{Manner, Speech, Summary};
 
 use super::alignment::{Alignment, Heard};
 use super::event::{Cancelled, Freed};
@@ -130,6 +131,8 @@ pub(crate) struct Context {
     marks: VecDeque<Mark>,
     /// Marks with their samples, until the sound up to there was sent.
     marks_due: VecDeque<(u64, Mark)>,
+    /// Chunks with their ends, from the last one that was heard.
+    said: VecDeque<(u64, Arc<Speech>)>,
     /// A cancel that waits for the end of a word or a sentence.
     stop: Option<Stop>,
     /// Number of the next packet.
@@ -173,6 +176,7 @@ impl Context {
             flushes: VecDeque::new(),
             marks: VecDeque::new(),
             marks_due: VecDeque::new(),
+            said: VecDeque::new(),
             stop: None,
             packets: 0,
             commits: 0,
@@ -260,6 +264,26 @@ impl Context {
         while let Some(mark) = self.marks.pop_front_if(|mark| mark.text_offset <= text_offset) {
             self.marks_due.push_back((samples, mark));
         }
+    }
+
+    /// A chunk was said that ends at so many samples; another context may go on from it.
+    pub(crate) fn remember(&mut self, said: Arc<Speech>, end: u64, now: Duration) {
+        let heard = self.delivery.format.clock().samples(self.pacer.heard(now));
+        self.said.push_back((end, said));
+        // Even if it is cancelled at once, none before the last one heard is of use.
+        while self.said.get(1).is_some_and(|(end, _)| *end <= heard) {
+            self.said.pop_front();
+        }
+    }
+
+    /// The last chunk; of a context that was cancelled the last one that was heard whole.
+    pub(crate) fn last_said(&self) -> Option<Arc<Speech>> {
+        let heard = match &self.phase {
+            Phase::Cancelled(answer) => self.delivery.format.clock().samples(answer.played),
+            Phase::Open | Phase::Ended | Phase::Done => u64::MAX,
+        };
+        let (_, said) = self.said.iter().rev().find(|(end, _)| *end <= heard)?;
+        Some(said.clone())
     }
 
     /// The engine has spoken everything before the oldest flush.

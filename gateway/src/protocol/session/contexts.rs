@@ -28,8 +28,9 @@ impl Session {
                 context.pressed &= context.pending_chars() * 5 >= limit * 4;
             }
             Event::Aligned { ends } => context.alignment.aligned(&ends),
-            Event::ChunkEnd { raw, end } => {
+            Event::ChunkEnd { said, raw, end } => {
                 context.alignment.chunk_end(&raw, end);
+                context.remember(said, end, now);
                 context.settle_marks();
             }
             Event::Flushed { samples } => context.flushed(samples),

@@ -1,6 +1,9 @@
 //! A context is asked for: what it may be, which others it takes the place of, and the engine's answer.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use engine::Speech;
 
 use super::options::{ignored, manner, merge, request};
 use super::{Control, Phase, Session};
@@ -65,9 +68,18 @@ impl Session {
         context.manner = manner(&options);
         self.live.insert(handle, context);
         self.timers.set(Timer::ContextIdle(handle), now + settled.context_idle);
-        let request = Box::new(request(&options, &settled, open.priority));
+        let mut request = Box::new(request(&options, &settled, open.priority));
+        if let Some(said) = open.prosody_from.and_then(|id| self.last_said(&id)) {
+            request.prefix = Some(said);
+        }
         let format = settled.delivery.format;
         self.outputs.push_back(Output::Open { context: handle, request, format });
+    }
+
+    /// The chunk that a context would be gone on from, if it is still known.
+    fn last_said(&self, id: &str) -> Option<Arc<Speech>> {
+        let handle = self.names.get(id)?;
+        self.live.get(handle).or_else(|| self.over.get(handle))?.last_said()
     }
 
     /// The context whose end a new one waits for; `None` when it has ended already.

@@ -11,6 +11,9 @@ const CHANGES_MAX: usize = 3;
 
 /// H100, A4, COVID-19, GPT-4o, B2B, v2.1, 747-400.
 pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    if let Some(read) = paragraph(scan, speech) {
+        return Some(read);
+    }
     let mut end = scan;
     let parts = parts(&mut end);
     let digits = parts.iter().any(|p| p[0].is_ascii_digit());
@@ -34,6 +37,16 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let said = said.join(" ");
     let sized = (1..parts.len()).any(size) && end.peek() == Some(' ');
     Some(if sized { measure::with_noun(end, said, false, speech) } else { (end, said) })
+}
+
+/// 401(k), section 8(a)
+fn paragraph<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let digits: String = scan.digits().iter().collect();
+    let short = (1..=NUMBER_DIGITS).contains(&digits.len()) && scan.eat('(');
+    let letter = scan.eat_if(char::is_alphabetic).filter(|_| short)?;
+    let closed = scan.eat(')') && scan.at_word_end();
+    closed
+        .then(|| (scan, format!("{} {}", speech.pairs(&digits), speech.spell(&letter.to_string()))))
 }
 
 /// The runs of letters and of digits, hyphens between them left out.

@@ -113,7 +113,13 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
     if let Some((weekday, short)) = day(&word, speech) {
         return behind_weekday(end, speech, weekday, short);
     }
-    let (month, short) = month(&word, speech)?;
+    let (number, short) = month(&word, speech)?;
+    if let Some(months) = months(end, number, speech) {
+        return Some(months);
+    }
+    let month = number;
+    // APR alone is a rate.
+    let loud = first.len() > 1 && first.iter().all(|c| c.is_uppercase());
     let dotted = end.eat('.');
     let behind = Date { month, month_first: true, ..Date::default() };
     if let Some((day_end, date)) = day_and_year(end, speech, behind) {
@@ -124,7 +130,7 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
     }
     // A short form alone.
     let is_word = short && matches!(word.as_str(), "mar" | "may" | "jun" | "jan" | "sep" | "dec");
-    if !short || !(dotted || (!is_word && end.at_word_end())) {
+    if !short || loud || !(dotted || (!is_word && end.at_word_end())) {
         return None;
     }
     let name = speech.names().month(month).to_owned();
@@ -175,6 +181,15 @@ fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan
         }
         _ => Some((end, date)),
     }
+}
+
+/// Jan–Mar: both in full.
+fn months<'a>(mut scan: Scan<'a>, first: u32, speech: &Speech) -> Option<Reading<'a>> {
+    scan.eat_if(|c| matches!(c, '-' | '–'))?;
+    let word: String = scan.letters().iter().map(|&c| lower(c)).collect();
+    let (last, _) = month(&word, speech).filter(|_| scan.at_word_end())?;
+    let [from, to] = [first, last].map(|month| speech.names().month(month));
+    Some((scan, format!("{from} {} {to}", speech.words().to)))
 }
 
 /// Jan 5–7, 2026: the last day, and the year behind it.

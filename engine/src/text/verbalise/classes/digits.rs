@@ -150,6 +150,7 @@ impl<'a> Groups<'a> {
             // Points part versions and addresses of machines as well.
             return lengths == [3, 3, 4] && self.points == 2;
         }
+        let spelled = count >= 3 && self.blanks == 0 && lengths.iter().all(|&l| l == 1);
         let signed = self.signs >= 2 && self.blanks == 0 && (7..=16).contains(&self.total);
         let card = count >= 3
             && (13..=19).contains(&self.total)
@@ -162,6 +163,7 @@ impl<'a> Groups<'a> {
         let padded = count == 1 && self.total >= 3 && self.groups[0].starts_with('0');
         let named = known && count >= 2 && self.total >= 7;
         telephone
+            || spelled
             || signed
             || card
             || trunk

@@ -28,9 +28,9 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         first.number.negative |= negative;
     }
     let adjective = speech.language().articles.contains(&scan.word_before().as_str())
-        && end.next_visible().is_some_and(char::is_lowercase)
+        && end.next_visible().is_some_and(char::is_alphabetic)
         && amounts.iter().all(|a| a.number.fraction.is_empty() || a.magnitude.is_some())
-        && !speech.language().small_words.contains(&next(end).as_str());
+        && !speech.language().small_words.contains(&next(end).to_lowercase().as_str());
     let mut said = say(speech, &amounts, &money, adjective);
     if let Some((per_end, per)) = per(end, speech) {
         said = format!("{said} {} {per}", speech.words().per);

@@ -84,6 +84,9 @@ pub(super) fn pairs<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         return None;
     }
     let language = speech.language();
+    if language.short_calls.contains(&digits.as_str()) && !(language.is_counted)(scan) {
+        return Some((scan, speech.digits(&digits)));
+    }
     let named = language.pair_openers.contains(&before.as_str());
     if !named && !is_before_street(scan, speech) {
         return None;

@@ -106,6 +106,8 @@ pub(super) struct Language {
     pub(super) digit_openers: &'static [&'static str],
     /// Words before `30s` that are years.
     pub(super) decade_openers: &'static [&'static str],
+    /// Numbers that are called: 911.
+    pub(super) short_calls: &'static [&'static str],
     /// Words before a number that is told in pairs: flights, rooms, models.
     pub(super) pair_openers: &'static [&'static str],
     /// Last words of a street's name: a number before it is told in pairs.

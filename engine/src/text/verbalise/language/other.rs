@@ -77,6 +77,7 @@ const BARE: Language = Language {
     ratio_openers: &[],
     digit_openers: &[],
     decade_openers: &[],
+    short_calls: &[],
     pair_openers: &[],
     streets: &[],
     slash_words: &[],

@@ -390,6 +390,16 @@ fn what_agents_write() {
             ("10am–4pm", "ten A M to four P M"),
             ("Jan 5th–7th", "January fifth to seventh"),
             ("Thurs., Dec. 3", "Thursday, December third"),
+        ],
+    );
+}
+
+#[test]
+fn what_agents_write_in_a_hurry() {
+    check(
+        "en-US",
+        SPACED,
+        &[
             ("at 2:30 p.m. EST", "at two thirty P M E S T"),
             ("The S&P 500", "The S and P five hundred"),
             ("ships 12/25.", "ships December twenty-fifth."),
@@ -410,6 +420,13 @@ fn what_agents_write() {
             ("the 80/20 rule", "the eighty twenty rule"),
             ("me @ home :)", "me at home "),
             ("jan 5 2012", "January fifth twenty twelve"),
+            ("code 4-8-1-5", "code four, eight, one, five"),
+            ("Call 911.", "Call nine one one."),
+            ("911 people", "nine hundred eleven people"),
+            ("10% APR", "ten percent A P R"),
+            ("Jan-Mar 2026", "January to March twenty twenty-six"),
+            ("A $5M Series A", "A five million dollar Series A"),
+            ("a 401(k) plan", "a four oh one K plan"),
             ("450 W. 5th St.", "four hundred fifty W. fifth Street."),
             ("30x20x15 cm", "thirty by twenty by fifteen centimeters"),
             ("$2.50/1M tokens", "two dollars and fifty cents per one million tokens"),

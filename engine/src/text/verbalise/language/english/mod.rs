@@ -64,6 +64,7 @@ pub(super) const ENGLISH: Language = Language {
     ratio_openers: &["ratio", "score", "scored", "won", "lost", "odds", "of", "lead", "leading"],
     digit_openers: words::DIGIT_OPENERS,
     decade_openers: &["the", "early", "mid", "late", "his", "her", "their", "my", "your", "our"],
+    short_calls: &["911", "999", "411", "311", "511"],
     pair_openers: words::PAIR_OPENERS,
     streets: words::STREETS,
     slash_words: &[
