@@ -24,6 +24,7 @@ use super::event::{Cancelled, Freed};
 use super::format::Format;
 use super::pacer::Pacer;
 use super::{Handle, Packet};
+use crate::auth::Place;
 pub(crate) use frame::behind_gap;
 pub(crate) use outgoing::Next;
 pub(crate) use stopping::At;
@@ -108,6 +109,8 @@ pub(crate) struct Context {
     /// When it was asked for.
     pub(crate) asked_at: Duration,
     pub(crate) ignored: Vec<&'static str>,
+    /// Its place among those of the key, while it is live.
+    pub(crate) key_place: Option<Place>,
     pub(crate) manner: Manner,
     pub(crate) pacer: Pacer,
     pub(crate) alignment: Alignment,
@@ -159,6 +162,7 @@ impl Context {
             engine_over: false,
             asked_at: Duration::ZERO,
             ignored: Vec::new(),
+            key_place: None,
             manner: Manner::default(),
             pacer: Pacer::new(delivery.format.clock(), delivery.max_ahead),
             alignment: Alignment::default(),

@@ -78,8 +78,9 @@ impl Session {
     }
 
     /// Keeps what a late cancel will ask for.
-    pub(super) fn keep(&mut self, context: Context, now: Duration) {
+    pub(super) fn keep(&mut self, mut context: Context, now: Duration) {
         let handle = context.handle;
+        context.key_place = None;
         self.timers.clear(Timer::ContextIdle(handle));
         self.timers.clear(Timer::Pace(handle));
         self.timers.set(Timer::Forget(handle), now + self.setup.limits.retain);

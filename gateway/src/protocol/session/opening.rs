@@ -46,6 +46,13 @@ impl Session {
             let message = format!("{} contexts at a time", limits.max_contexts);
             return self.error(refuse(ErrorEvent::new(Code::TooManyContexts, message)));
         }
+        let key_place = match self.setup.purse.context(gone) {
+            Ok(place) => place,
+            Err(over) => {
+                let error = ErrorEvent::new(Code::TooManyContexts, over.to_string());
+                return self.error(refuse(error));
+            }
+        };
         // Only now is it sure that a new turn begins.
         for id in replaced {
             self.cancel_one(&id, "replaced", now);
@@ -57,6 +64,7 @@ impl Session {
         context.asked_at = now;
         context.after = after;
         context.ignored = ignored(&options);
+        context.key_place = Some(key_place);
         context.manner = manner(&options);
         self.live.insert(handle, context);
         self.timers.set(Timer::ContextIdle(handle), now + settled.context_idle);

@@ -1,9 +1,12 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Event, Failure, Manner, Speech};
 use serde_json::{Value, json};
 
 use super::rig::{Rig, Seen};
+use crate::auth::{Allowance, Purse};
+use crate::config::Quota;
 use crate::protocol::{Input, Limits, Output};
 
 fn open(ctx: &str) -> Value {
@@ -665,4 +668,33 @@ fn a_lost_client_stops_everything() {
     rig.input(Input::Gone);
     assert!(matches!(rig.outputs[..], [.., Output::Cancel(1), Output::Hangup]));
     assert!(rig.session.is_closed() && rig.session.poll_timeout().is_none());
+}
+
+#[test]
+fn the_limits_of_a_key_hold_across_its_sessions() {
+    let quota = Quota { max_contexts: Some(1), chars_per_minute: Some(60), ..Quota::default() };
+    let allowance = Arc::new(Allowance::new(quota));
+    let mut rigs = [Rig::started(), Rig::started()];
+    for rig in &mut rigs {
+        rig.session.setup.purse = Purse::new(allowance.clone(), Duration::ZERO);
+    }
+    let [ours, theirs] = &mut rigs;
+    ours.send(json!({"type": "context.open", "ctx": "a"}));
+    theirs.send(json!({"type": "context.open", "ctx": "a"}));
+    assert_eq!(theirs.errors(), ["too_many_contexts"]);
+    // A barge-in takes the place of what it replaces.
+    ours.send(json!({"type": "context.open", "ctx": "b", "replaces": ["a"]}));
+    // The answer to the cancel may wait a moment, and what comes behind it with it.
+    ours.sleep(Duration::from_secs(1));
+    ours.send(json!({"type": "text", "ctx": "b", "seq": 0, "text": "a".repeat(50)}));
+    ours.send(json!({"type": "text", "ctx": "b", "seq": 1, "text": "a".repeat(20)}));
+    assert_eq!(ours.errors(), ["overloaded"]);
+    assert_eq!(ours.texts("error")[0]["retry_after_ms"], 10_000);
+    // What was refused was not taken: the same can be sent again.
+    ours.sleep(Duration::from_secs(10));
+    ours.send(json!({"type": "text", "ctx": "b", "seq": 1, "text": "a".repeat(20)}));
+    ours.send(json!({"type": "cancel", "ctx": "b"}));
+    assert_eq!(ours.errors().len(), 1);
+    theirs.send(json!({"type": "context.open", "ctx": "a"}));
+    assert_eq!((theirs.errors().len(), theirs.texts("context.opened").len()), (1, 1));
 }
