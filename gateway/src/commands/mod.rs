@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod check;
 pub mod fetch;
+pub mod key;
 mod progress;
 pub mod say;
 pub mod serve;
