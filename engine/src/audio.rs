@@ -142,7 +142,7 @@ impl Voice {
 /// An event of the plan with the samples that were really given.
 fn placed(event: Event, place: impl Fn(u64) -> u64) -> Event {
     match event {
-        Event::ChunkEnd { raw, end } => Event::ChunkEnd { raw, end: place(end) },
+        Event::ChunkEnd { said, raw, end } => Event::ChunkEnd { said, raw, end: place(end) },
         Event::Flushed { samples } => Event::Flushed { samples: place(samples) },
         Event::Aligned { mut ends } => {
             ends.iter_mut().for_each(|end| end.sample = place(end.sample));

@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::Error;
+use crate::{Error, Speech};
 
 /// Something that happened to a context. The last event is exactly one of `Done`, `Cancelled`, `Failed`.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,8 @@ pub enum Event {
     },
     /// The codes of a chunk are complete, so its end on the timeline is known. Comes before the sound that reaches it.
     ChunkEnd {
+        /// The chunk, for a context that is to go on from it.
+        said: Arc<Speech>,
         /// Its range in the client's raw text, in code points.
         raw: Range<usize>,
         /// Samples from the start of the context to the end of the chunk.

@@ -37,7 +37,7 @@ pub use handle::Handle;
 pub use inspect::{Inspection, StageSize, inspect};
 pub use kernels::matrix::Precision;
 pub use pipeline::Segments;
-pub use request::{Manner, Request, Text};
+pub use request::{Manner, Request, Speech, Text};
 pub use start::{Options, Progress, StartError};
 pub use stats::Stats;
 pub use voices::{VoiceError, VoiceSource};

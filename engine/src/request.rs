@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
-use crate::bundle::{Manifest, PromptRules};
+use crate::bundle::{Manifest, Prompt, PromptRules};
 use crate::grammar::Grammar;
 use crate::guards::Guards;
 use crate::pipeline::{Segments, Settings, Source};
@@ -18,6 +18,14 @@ use crate::voices::{LoadedVoice, Voices};
 const LIVE_FIRST_FRAMES: usize = 10;
 /// Frames to the first release of a whole text, as published: 3.2 s of codes, 2.8 s of sound.
 const WHOLE_FIRST_FRAMES: usize = 40;
+/// Frames of codes for a second of speech, and what the first release is a multiple of.
+const FRAMES_PER_SECOND: f64 = 12.5;
+const FRAMES_STEP: usize = 5;
+/// Longest text and most codes of what was said before: those of one chunk.
+const PREFIX_CHARS: usize = 350;
+const PREFIX_CODES: usize = 400;
+/// Largest frequency penalty; beyond it a code is said once.
+const MAX_PENALTY: f32 = 2.0;
 /// More frames than any chunk has: the first release is that of a complete chunk.
 const COMPLETE_CHUNK_FRAMES: usize = 1000;
 /// How long before the listener runs dry a chunk is cut from unfinished text, beyond two steps.
@@ -57,6 +65,18 @@ pub struct Request {
     pub temperature: Option<f32>,
     /// Temperature of the acoustic stages.
     pub acoustic_temperature: Option<f32>,
+    /// The best semantic codes stay that together have at least this probability.
+    pub top_p: Option<f32>,
+    /// How many of the best semantic codes stay; 0: all.
+    pub top_k: Option<usize>,
+    /// Subtracted from a semantic code's logit for each time it was said already.
+    pub frequency_penalty: Option<f32>,
+    /// How many of the best acoustic codes stay; 0: all.
+    pub acoustic_top_k: Option<usize>,
+    /// Most leading frames of the voice's prompt that a stage reads.
+    pub prompt_max_frames: Option<usize>,
+    /// What was said just before, by whatever context: the first chunk goes on from it.
+    pub prefix: Option<Arc<Speech>>,
     /// Guidance weight; 1 switches guidance off.
     pub guidance: Option<f32>,
     /// Where segments are cut.
@@ -87,12 +107,25 @@ impl Request {
             seed: 0,
             temperature: None,
             acoustic_temperature: None,
+            top_p: None,
+            top_k: None,
+            frequency_penalty: None,
+            acoustic_top_k: None,
+            prompt_max_frames: None,
+            prefix: None,
             guidance: None,
             segments: Segments::Chunk,
             first_frames: WHOLE_FIRST_FRAMES,
             max_ahead: None,
             priority: 5,
         }
+    }
+
+    /// Lets the first sound go when so much speech is made, or as soon after as the codec can.
+    pub fn begin_after(&mut self, speech: Duration) {
+        let frames = (speech.as_secs_f64() * FRAMES_PER_SECOND).ceil() as usize;
+        let frames = frames.next_multiple_of(FRAMES_STEP);
+        self.first_frames = frames.clamp(LIVE_FIRST_FRAMES, COMPLETE_CHUNK_FRAMES);
     }
 
     /// A text that is still being written, for somebody who listens.
@@ -105,6 +138,15 @@ impl Request {
             ..Self::whole(String::new())
         }
     }
+}
+
+/// A piece of speech, as the model reads it when it goes on from there.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Speech {
+    /// What was spoken, stripped.
+    pub text: String,
+    /// Its semantic codes.
+    pub codes: Vec<u16>,
 }
 
 /// How a context speaks. Anything left `None` is the bundle's default.
@@ -151,19 +193,16 @@ impl Resolver {
             pause_lead: PAUSE_LEAD,
             window: plan.settings().clone(),
             segments: request.segments,
-            sampling: warmed("temperature", manifest.sampling.semantic, request.temperature)?,
-            acoustic: warmed(
-                "acoustic_temperature",
-                manifest.sampling.acoustic,
-                request.acoustic_temperature,
-            )?,
+            sampling: self.semantic(&request)?,
+            acoustic: self.acoustic(&request)?,
+            prefix: self.prefix(request.prefix.as_ref())?,
             guidance: self.guidance(request.guidance)?,
             end_bias: manifest.sampling.end_bias,
             forced_first_code: manifest.forced_first_code,
             silence: Arc::new(manifest.silence.clone()),
             guards: self.guards.clone(),
             tries: manifest.sampling.tries,
-            prompt: voice.prompt,
+            prompt: shortened(voice.prompt, request.prompt_max_frames),
             control: self.control(language, style)?,
         };
         let options = TextOptions {
@@ -222,6 +261,45 @@ impl Resolver {
         style.ok_or_else(|| Error::option("style", name, list("styles", known)))
     }
 
+    fn semantic(&self, request: &Request) -> Result<Sampling, Error> {
+        let default = self.manifest.sampling.semantic;
+        let top_p = request.top_p.unwrap_or(default.top_p);
+        if !(top_p > 0.0 && top_p <= 1.0) {
+            return Err(Error::option("top_p", top_p, "above 0, at most 1"));
+        }
+        let frequency_penalty = request.frequency_penalty.unwrap_or(default.frequency_penalty);
+        if !(0.0..=MAX_PENALTY).contains(&frequency_penalty) {
+            let allowed = format!("0 to {MAX_PENALTY}");
+            return Err(Error::option("frequency_penalty", frequency_penalty, allowed));
+        }
+        let top_k = request.top_k.unwrap_or(default.top_k);
+        let drawn = Sampling { top_p, top_k, frequency_penalty, ..default };
+        warmed("temperature", drawn, request.temperature)
+    }
+
+    fn acoustic(&self, request: &Request) -> Result<Sampling, Error> {
+        let default = self.manifest.sampling.acoustic;
+        let top_k = request.acoustic_top_k.unwrap_or(default.top_k);
+        let drawn = Sampling { top_k, ..default };
+        warmed("acoustic_temperature", drawn, request.acoustic_temperature)
+    }
+
+    /// What was said before, if the model can have said it.
+    fn prefix(&self, prefix: Option<&Arc<Speech>>) -> Result<Option<Arc<Speech>>, Error> {
+        let Some(prefix) = prefix else { return Ok(None) };
+        let (chars, codes) = (prefix.text.trim().chars().count(), prefix.codes.len());
+        if chars == 0 || chars > PREFIX_CHARS || codes == 0 || codes > PREFIX_CODES {
+            let allowed = format!("1 to {PREFIX_CHARS} characters and 1 to {PREFIX_CODES} codes");
+            return Err(Error::option("prefix", format!("{chars} and {codes}"), allowed));
+        }
+        let known = self.grammar.stages[0].vocabulary.semantic_codes as usize;
+        if let Some(code) = prefix.codes.iter().find(|code| usize::from(**code) >= known) {
+            return Err(Error::option("prefix", code, format!("codes below {known}")));
+        }
+        let text = prefix.text.trim().to_owned();
+        Ok(Some(Arc::new(Speech { text, codes: prefix.codes.clone() })))
+    }
+
     fn guidance(&self, asked: Option<f32>) -> Result<Option<f32>, Error> {
         let weight = asked.or(self.manifest.sampling.cfg).unwrap_or(1.0);
         if weight == 1.0 {
@@ -254,6 +332,13 @@ fn warmed(field: &'static str, default: Sampling, asked: Option<f32>) -> Result<
         return Err(Error::option(field, temperature, format!("0 to {MAX_TEMPERATURE}")));
     }
     Ok(Sampling { temperature, ..default })
+}
+
+/// The prompt, but no stage reads more than so many of its frames.
+fn shortened(prompt: Arc<Prompt>, frames_max: Option<usize>) -> Arc<Prompt> {
+    let Some(max) = frames_max else { return prompt };
+    let frames = prompt.frames.iter().map(|frames| (*frames).min(max)).collect();
+    Arc::new(Prompt { rows: prompt.rows.clone(), frames })
 }
 
 fn list<T: ToString>(what: &str, values: &[T]) -> String {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use engine::text::{LiveSettings, Need, Passage, TextOptions};
 
+use crate::auth::Purse;
 use crate::client;
 use crate::config;
 use crate::protocol::{Catalogue, Input, Limits, Model, Output, Packet, Session, Setup, Voice};
@@ -99,6 +100,7 @@ fn setup() -> Setup {
         session_id: "s".into(),
         token: "t".into(),
         unix_ms: 0,
+        purse: Purse::default(),
     }
 }
 

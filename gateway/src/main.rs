@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use gateway::commands::{self, CommandError, bench, check, fetch, say, serve, text, voices};
+use gateway::commands::{self, CommandError, bench, check, fetch, key, say, serve, text, voices};
 use gateway::config::{Config, Flags, LogFormat};
 use tracing_subscriber::EnvFilter;
 
@@ -37,6 +37,8 @@ enum Command {
     Voices(voices::Args),
     /// Load a bundle and say what is in it, or what is wrong with it
     Check(check::Args),
+    /// Draw an API key: the key on standard error, its line for the file of keys on standard output
+    Key(key::Args),
     /// Download a bundle, or list one for others to download
     Fetch(fetch::Args),
 }
@@ -70,6 +72,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Text(args)) => text::run(args, &config),
         Some(Command::Voices(args)) => voices::run(args, &config),
         Some(Command::Check(args)) => check::run(args, &config),
+        Some(Command::Key(args)) => key::run(args),
         Some(Command::Fetch(args)) => fetch::run(args),
     }
 }

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::access;
-use crate::auth::{Caller, Over};
+use crate::auth::{Caller, Over, Purse};
 use crate::config::Gateway;
 use crate::driver::Clock;
 use crate::locks::Locks;
@@ -46,14 +46,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// What a new session of this key is given.
-    pub(crate) fn session_setup(&self, key: Option<&str>) -> Setup {
+    /// What a new session of a caller is given.
+    pub(crate) fn session_setup(&self, caller: &Caller) -> Setup {
         Setup {
             limits: self.config.limits.clone(),
-            catalogue: self.voices.catalogue().seen_by(key),
+            catalogue: self.voices.catalogue().seen_by(caller.key()),
             session_id: format!("s_{}", random_hex()),
             token: format!("r_{}", random_hex()),
             unix_ms: unix_ms(),
+            purse: Purse::new(caller.allowance.clone(), self.since_start()),
         }
     }
 

@@ -178,7 +178,7 @@ fn hostile_text_is_spoken_without_error() {
 #[test]
 fn speed_is_reported_as_one_json_line() {
     let folder = TempDir::new().unwrap();
-    let output = say(folder.path(), &[SENTENCE, "--speed-report"]);
+    let output = say(folder.path(), &[SENTENCE, "--speed-report", "--threads", "1"]);
     let report: Value = serde_json::from_str(stderr(&output).trim()).unwrap();
     let number = |key: &str| report[key].as_f64().unwrap();
     let samples = wav(&folder.path().join("out.wav")).samples.len();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::Speech;
 use crate::batch::{BLOCK_TOKENS, Batch};
 use crate::bundle::{Prompt, Silence};
 use crate::event::{CharEnd, Event};
@@ -161,6 +162,7 @@ fn settings(seed: u64) -> Settings {
         }),
         tries: 1,
         prompt: Arc::new(Prompt::default()),
+        prefix: None,
         control: control.into(),
     }
 }
@@ -238,6 +240,18 @@ fn alone(settings: Settings, chunks: &[&str]) -> Spoken {
 
 fn guided(seed: u64) -> Settings {
     Settings { guidance: Some(1.6), ..settings(seed) }
+}
+
+#[test]
+fn a_prefix_is_read_like_the_chunk_before() {
+    let greedy = || Settings { sampling: Sampling::GREEDY, ..settings(4) };
+    let both = alone(greedy(), &TALE[..2]);
+    let frames = both.ends[0] as usize / codecs::window::FRAME_SAMPLES;
+    let codes = both.rows[0][..frames].to_vec();
+    let prefix = Some(Arc::new(Speech { text: TALE[0].to_owned(), codes }));
+    let second = alone(Settings { prefix, ..greedy() }, &TALE[1..2]);
+    assert_eq!(second.rows[0], both.rows[0][frames..]);
+    assert_ne!(alone(greedy(), &TALE[1..2]).rows[0], second.rows[0], "it makes a difference");
 }
 
 #[test]

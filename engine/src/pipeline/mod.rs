@@ -20,7 +20,6 @@ use std::time::Duration;
 
 use codecs::window::{End, FRAME_SAMPLES, Plan, Window as Release};
 
-use crate::ContextId;
 use crate::event::{Event, Failure, Summary};
 use crate::grammar::Grammar;
 use crate::guards::Trouble;
@@ -29,6 +28,7 @@ use crate::scheduler::Scheduler;
 use crate::sequence::{Group, GroupId, Sequence};
 use crate::stats::GuardHits;
 use crate::text::{self, Need, Passage};
+use crate::{ContextId, Speech};
 use alignment::Alignment;
 use chunk::{Chunk, Ending, Place, Refine};
 pub use playout::{Playout, SAMPLE_RATE, sounding};
@@ -124,12 +124,15 @@ impl Context {
     pub(crate) fn new(id: ContextId, settings: Settings, source: Source) -> Self {
         let plan =
             Plan::new(settings.window.clone()).expect("checked when the request was resolved");
+        let before = settings.prefix.as_ref();
+        let before =
+            before.map(|said| Before { text: said.text.clone(), codes: said.codes.clone() });
         Self {
             id,
             settings,
             source,
             chunks: VecDeque::new(),
-            before: None,
+            before,
             next_index: 0,
             plan,
             passage_start: 0,
@@ -348,7 +351,9 @@ impl Context {
             Source::Whole { chunks, .. } => chunks.pop_front(),
             Source::Live(passage) => passage.cut(env.now, need),
         };
-        let Some(text) = next else { return };
+        let Some(mut text) = next else { return };
+        // Behind something that was said there is no first chunk.
+        text.first &= self.settings.prefix.is_none();
         let told = Event::Chunk { text: text.text.clone(), raw: text.raw.clone() };
         let acoustic_rows = env.grammar.stages.len() - 1;
         let place = Place {
@@ -546,7 +551,8 @@ impl Context {
             }
             let chunk = self.chunks.pop_front().expect("just seen; this is a bug");
             let end = self.sample(chunk.base + chunk.codes.len());
-            marks.push((end, Event::ChunkEnd { raw: chunk.text.raw, end }));
+            let said = Arc::new(Speech { text: chunk.text.text, codes: chunk.codes });
+            marks.push((end, Event::ChunkEnd { said, raw: chunk.text.raw, end }));
             if chunk.text.flushed && self.flushes > 0 && !self.chunks.is_empty() {
                 // Speech goes on behind the flush, so nothing is let go early: the flush is answered in passing.
                 self.flushes -= 1;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use codecs::window;
 
+use crate::Speech;
 use crate::bundle::{Prompt, Silence};
 use crate::cfg;
 use crate::guards::{Attempt, Guards, Verdict};
@@ -57,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) tries: u32,
     /// The voice.
     pub(crate) prompt: Arc<Prompt>,
+    /// What was said before the first chunk.
+    pub(crate) prefix: Option<Arc<Speech>>,
     /// Control block of each stage.
     pub(crate) control: Arc<[Vec<u32>]>,
 }

@@ -71,16 +71,15 @@ impl Allowance {
     /// # Errors
     /// [`Over`]
     pub(crate) fn session(self: &Arc<Self>) -> Result<Place, Over> {
-        self.take(Kind::Session)
+        self.take(Kind::Session, 0)
     }
 
-    /// One more context.
+    /// One more context, in the place of so many that are about to go.
     ///
     /// # Errors
     /// [`Over`]
-    #[cfg_attr(not(test), expect(dead_code, reason = "sessions take it with their next change"))]
-    pub(crate) fn context(self: &Arc<Self>) -> Result<Place, Over> {
-        self.take(Kind::Context)
+    pub(crate) fn context(self: &Arc<Self>, leaving: u32) -> Result<Place, Over> {
+        self.take(Kind::Context, leaving)
     }
 
     /// More text, at a time since the server began.
@@ -104,7 +103,7 @@ impl Allowance {
         Ok(())
     }
 
-    fn take(self: &Arc<Self>, kind: Kind) -> Result<Place, Over> {
+    fn take(self: &Arc<Self>, kind: Kind, leaving: u32) -> Result<Place, Over> {
         let mut usage = self.usage();
         let (limit, allowed) = match kind {
             Kind::Session => ("max_sessions", usage.quota.max_sessions),
@@ -112,7 +111,7 @@ impl Allowance {
         };
         let used = usage.count(kind);
         if let Some(allowed) = allowed
-            && *used >= allowed
+            && used.saturating_sub(leaving) >= allowed
         {
             return Err(Over { limit, allowed, retry_after: PLACE_RETRY });
         }
@@ -122,6 +121,38 @@ impl Allowance {
 
     fn usage(&self) -> MutexGuard<'_, Usage> {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An allowance on the clock of one session.
+#[derive(Debug, Clone)]
+pub struct Purse {
+    allowance: Arc<Allowance>,
+    /// When the session began.
+    since: Duration,
+}
+
+impl Purse {
+    /// For a session that begins now, at a time since the server began.
+    pub(crate) fn new(allowance: Arc<Allowance>, since: Duration) -> Self {
+        Self { allowance, since }
+    }
+
+    /// As [`Allowance::context`].
+    pub(crate) fn context(&self, leaving: usize) -> Result<Place, Over> {
+        self.allowance.context(u32::try_from(leaving).unwrap_or(u32::MAX))
+    }
+
+    /// As [`Allowance::chars`], at a time since the session began.
+    pub(crate) fn chars(&self, chars: usize, now: Duration) -> Result<(), Over> {
+        self.allowance.chars(chars, self.since + now)
+    }
+}
+
+impl Default for Purse {
+    /// One without limits.
+    fn default() -> Self {
+        Self::new(Arc::new(Allowance::new(Quota::default())), Duration::ZERO)
     }
 }
 
@@ -159,8 +190,9 @@ mod tests {
         let session = ours.session().unwrap();
         let over = ours.session().unwrap_err();
         assert_eq!(over.to_string(), "max_sessions of the key is 1");
-        let _contexts = [ours.context().unwrap(), ours.context().unwrap()];
-        assert_eq!(ours.context().unwrap_err().limit, "max_contexts");
+        let _contexts = [ours.context(0).unwrap(), ours.context(0).unwrap()];
+        assert_eq!(ours.context(0).unwrap_err().limit, "max_contexts");
+        assert!(ours.context(1).is_ok(), "one of the two is about to go");
         drop(session);
         assert!(ours.session().is_ok());
     }

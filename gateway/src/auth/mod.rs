@@ -10,6 +10,9 @@ mod keyring;
 mod origin;
 mod token;
 
+#[cfg(test)]
+pub(crate) use allowance::Allowance;
+pub use allowance::Purse;
 pub(crate) use allowance::{Over, Place};
 pub(crate) use credential::credential;
 pub(crate) use keyring::{Caller, Denied};

@@ -1,5 +1,7 @@
 //! What a client says.
 
+use std::collections::{BTreeMap, HashMap};
+
 use serde::Serialize;
 
 /// How a session is to be. What is left out is the server's default.
@@ -43,7 +45,10 @@ pub struct Resume {
     /// Number of the last message that came.
     pub last_n: u64,
     /// Number of the last packet that came, of each context.
-    pub last: std::collections::BTreeMap<String, u32>,
+    pub last: BTreeMap<String, u32>,
+    /// Whose frames carry which handle: the server does not say it again.
+    #[serde(skip)]
+    pub(super) names: HashMap<u32, String>,
 }
 
 /// The session's sound.

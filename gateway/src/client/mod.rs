@@ -138,7 +138,7 @@ impl Session {
         received.last_n = n;
         let mut texts = HashMap::new();
         if let Some(resume) = options.resume.as_ref().filter(|_| ready.resumed) {
-            received.last = resume.last.clone();
+            (received.last, received.names) = (resume.last.clone(), resume.names.clone());
             texts.extend(ready.next_text_seq.clone());
         }
         Ok(Self { socket, ready, texts, received })
@@ -156,6 +156,7 @@ impl Session {
             token: self.ready.token.clone(),
             last_n: self.received.last_n,
             last: self.received.last.clone(),
+            names: self.received.names.clone(),
         }
     }
 

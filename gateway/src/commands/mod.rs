@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod check;
 pub mod fetch;
+pub mod key;
 mod progress;
 pub mod say;
 pub mod serve;
@@ -22,6 +23,8 @@ use crate::locks::LocksError;
 
 /// The bundled voice, from the project's root or the folder of the executable.
 const BUNDLED_VOICE: &str = "voices/nano";
+/// Files that a process needs beside one for each connection.
+const SPARE_FILES: u64 = 256;
 /// Rate of the engine's sound, in Hz.
 const ENGINE_RATE: u32 = 24_000;
 
@@ -104,6 +107,20 @@ impl CommandError {
             io::ErrorKind::BrokenPipe => Self::ReaderGone,
             _ => Self::Io { file: file.to_path_buf(), source },
         }
+    }
+}
+
+/// Raises the limit of open files as far as it goes; says so if that is too few for so many connections.
+fn raise_file_limit(connections: u64) {
+    let wanted = connections + SPARE_FILES;
+    match rlimit::increase_nofile_limit(u64::MAX) {
+        Ok(limit) if limit < wanted => {
+            tell(&format!(
+                "the system allows {limit} open files; {connections} connections need more"
+            ));
+        }
+        Ok(_) => {}
+        Err(error) => tell(&format!("cannot raise the number of open files: {error}")),
     }
 }
 

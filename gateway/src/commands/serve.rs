@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::speaker::{Speaker, SpeakerArgs};
-use super::{CommandError, tell};
+use super::{CommandError, raise_file_limit, tell};
 use crate::config::{Config, ConfigError, Gateway};
 use crate::control;
 use crate::locks::Locks;
@@ -73,6 +73,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         return Err(CommandError::Usage(message));
     }
     let Speaker { engine, catalogue, control } = Speaker::start(&args.speaker, config)?;
+    raise_file_limit(settings.server.max_connections as u64);
     let runtime = Runtime::new().map_err(|e| cannot("start", listen, &e))?;
     runtime.block_on(async {
         let listener = TcpListener::bind(listen).await.map_err(|e| cannot("listen", listen, &e))?;

@@ -95,8 +95,10 @@ impl Auth {
 pub(crate) fn check_keys(keys: &[Key]) -> Result<(), String> {
     for (at, key) in keys.iter().enumerate() {
         let Key { id, sha256, .. } = key;
-        if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains(char::is_control) {
-            return Err(format!("key {}: an id has 1 to {ID_BYTES_MAX} bytes", at + 1));
+        let is_plain = id.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-@".contains(&b));
+        if id.is_empty() || id.len() > ID_BYTES_MAX || !is_plain {
+            let reason = format!("an id is 1 to {ID_BYTES_MAX} letters, digits or one of . _ - @");
+            return Err(format!("key {}: {reason}", at + 1));
         }
         if keys[..at].iter().any(|other| other.id == *id) {
             return Err(format!("two keys are called {id:?}"));

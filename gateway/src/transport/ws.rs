@@ -64,7 +64,7 @@ pub(crate) async fn stream(
     };
     upgrade.on_upgrade(async move |socket| {
         let clock = Clock::start();
-        let session = Session::new(server.session_setup(caller.key()), clock.now());
+        let session = Session::new(server.session_setup(&caller), clock.now());
         let drain = admission.drain.clone();
         meter.keep_end();
         let counts = SessionMeter::new(server.metrics.clone(), access);

@@ -34,7 +34,7 @@ use self::server::Server;
 use self::tally::End;
 use self::turn::Turn;
 use super::speaker::Kind;
-use super::{CommandError, print, tell};
+use super::{CommandError, print, raise_file_limit};
 use crate::chance::Chance;
 use crate::client::Target;
 use crate::config::Flags;
@@ -43,8 +43,6 @@ use crate::config::Flags;
 const RAMP_MOST: Duration = Duration::from_secs(5);
 /// How often the bar is drawn and the server's memory read.
 const LOOK: Duration = Duration::from_millis(250);
-/// Files that a run needs beside one for each session, in each of the two processes.
-const SPARE_FILES: u64 = 256;
 
 /// Arguments of `dovecote bench`.
 #[derive(Debug, clap::Args)]
@@ -130,7 +128,8 @@ pub fn run(args: &Args, flags: &Flags) -> Result<(), CommandError> {
     };
     let plan = Plan::new(texts.as_deref(), args.words_per_second, mishaps);
     let plan = plan.map_err(CommandError::Usage)?;
-    raise_file_limit(args.sessions);
+    // Each session is a file here and one in the server, which inherits the limit.
+    raise_file_limit(args.sessions.into());
     let runtime = Runtime::new().map_err(failed)?;
     let report = runtime.block_on(measure(args, flags, plan))?;
     if args.json {
@@ -146,16 +145,6 @@ pub fn run(args: &Args, flags: &Flags) -> Result<(), CommandError> {
 
 fn read(file: &Path) -> Result<String, CommandError> {
     std::fs::read_to_string(file).map_err(CommandError::io(file))
-}
-
-/// Each session is a file here and one in the server, which inherits the limit.
-fn raise_file_limit(sessions: u32) {
-    let wanted = u64::from(sessions) + SPARE_FILES;
-    match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(limit) if limit < wanted => tell(&format!("the system allows {limit} open files only")),
-        Ok(_) => {}
-        Err(error) => tell(&format!("cannot raise the number of open files: {error}")),
-    }
 }
 
 async fn measure(args: &Args, flags: &Flags, plan: Plan) -> Result<Report, CommandError> {

@@ -14,15 +14,17 @@ mod stopping;
 mod tests;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Manner, Summary};
+use engine::{Manner, Speech, Summary};
 
 use super::alignment::{Alignment, Heard};
 use super::event::{Cancelled, Freed};
 use super::format::Format;
 use super::pacer::Pacer;
 use super::{Handle, Packet};
+use crate::auth::Place;
 pub(crate) use frame::behind_gap;
 pub(crate) use outgoing::Next;
 pub(crate) use stopping::At;
@@ -107,6 +109,8 @@ pub(crate) struct Context {
     /// When it was asked for.
     pub(crate) asked_at: Duration,
     pub(crate) ignored: Vec<&'static str>,
+    /// Its place among those of the key, while it is live.
+    pub(crate) key_place: Option<Place>,
     pub(crate) manner: Manner,
     pub(crate) pacer: Pacer,
     pub(crate) alignment: Alignment,
@@ -127,6 +131,8 @@ pub(crate) struct Context {
     marks: VecDeque<Mark>,
     /// Marks with their samples, until the sound up to there was sent.
     marks_due: VecDeque<(u64, Mark)>,
+    /// Chunks with their ends, from the last one that was heard.
+    said: VecDeque<(u64, Arc<Speech>)>,
     /// A cancel that waits for the end of a word or a sentence.
     stop: Option<Stop>,
     /// Number of the next packet.
@@ -156,6 +162,7 @@ impl Context {
             engine_over: false,
             asked_at: Duration::ZERO,
             ignored: Vec::new(),
+            key_place: None,
             manner: Manner::default(),
             pacer: Pacer::new(delivery.format.clock(), delivery.max_ahead),
             alignment: Alignment::default(),
@@ -169,6 +176,7 @@ impl Context {
             flushes: VecDeque::new(),
             marks: VecDeque::new(),
             marks_due: VecDeque::new(),
+            said: VecDeque::new(),
             stop: None,
             packets: 0,
             commits: 0,
@@ -256,6 +264,26 @@ impl Context {
         while let Some(mark) = self.marks.pop_front_if(|mark| mark.text_offset <= text_offset) {
             self.marks_due.push_back((samples, mark));
         }
+    }
+
+    /// A chunk was said that ends at so many samples; another context may go on from it.
+    pub(crate) fn remember(&mut self, said: Arc<Speech>, end: u64, now: Duration) {
+        let heard = self.delivery.format.clock().samples(self.pacer.heard(now));
+        self.said.push_back((end, said));
+        // Even if it is cancelled at once, none before the last one heard is of use.
+        while self.said.get(1).is_some_and(|(end, _)| *end <= heard) {
+            self.said.pop_front();
+        }
+    }
+
+    /// The last chunk; of a context that was cancelled the last one that was heard whole.
+    pub(crate) fn last_said(&self) -> Option<Arc<Speech>> {
+        let heard = match &self.phase {
+            Phase::Cancelled(answer) => self.delivery.format.clock().samples(answer.played),
+            Phase::Open | Phase::Ended | Phase::Done => u64::MAX,
+        };
+        let (_, said) = self.said.iter().rev().find(|(end, _)| *end <= heard)?;
+        Some(said.clone())
     }
 
     /// The engine has spoken everything before the oldest flush.

@@ -60,8 +60,16 @@ pub(crate) struct Options {
     pub(crate) text: TextRules,
     pub(crate) speed: Option<f32>,
     pub(crate) initial_ms: Option<u64>,
-    pub(crate) prompt_max_frames: Option<serde::de::IgnoredAny>,
-    pub(crate) prefix: Option<serde::de::IgnoredAny>,
+    pub(crate) prompt_max_frames: Option<usize>,
+    pub(crate) prefix: Option<Prefix>,
+}
+
+/// What was said before a context, and which its first words go on from.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Prefix {
+    pub(crate) text: String,
+    /// Semantic codes.
+    pub(crate) codes: Vec<u16>,
 }
 
 /// How codes are drawn.
@@ -71,9 +79,9 @@ pub(crate) struct Sampling {
     pub(crate) temperature: Option<f32>,
     pub(crate) acoustic_temperature: Option<f32>,
     pub(crate) top_p: Option<f32>,
-    pub(crate) top_k: Option<u32>,
+    pub(crate) top_k: Option<usize>,
     pub(crate) frequency_penalty: Option<f32>,
-    pub(crate) acoustic_top_k: Option<u32>,
+    pub(crate) acoustic_top_k: Option<usize>,
 }
 
 /// What is done to text before it is spoken.

@@ -28,8 +28,9 @@ impl Session {
                 context.pressed &= context.pending_chars() * 5 >= limit * 4;
             }
             Event::Aligned { ends } => context.alignment.aligned(&ends),
-            Event::ChunkEnd { raw, end } => {
+            Event::ChunkEnd { said, raw, end } => {
                 context.alignment.chunk_end(&raw, end);
+                context.remember(said, end, now);
                 context.settle_marks();
             }
             Event::Flushed { samples } => context.flushed(samples),
@@ -77,8 +78,9 @@ impl Session {
     }
 
     /// Keeps what a late cancel will ask for.
-    pub(super) fn keep(&mut self, context: Context, now: Duration) {
+    pub(super) fn keep(&mut self, mut context: Context, now: Duration) {
         let handle = context.handle;
+        context.key_place = None;
         self.timers.clear(Timer::ContextIdle(handle));
         self.timers.clear(Timer::Pace(handle));
         self.timers.set(Timer::Forget(handle), now + self.setup.limits.retain);

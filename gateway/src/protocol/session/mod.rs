@@ -38,6 +38,7 @@ use super::note::Note;
 use super::ring::{Ring, Sound};
 use super::timer::{Timer, Timers};
 use super::{Frame, Handle, Input, Limits, Output, Packet};
+use crate::auth::Purse;
 use crate::error::Code;
 
 /// Answers that wait for the wire; with more, the client is not read.
@@ -62,6 +63,8 @@ pub struct Setup {
     pub token: String,
     /// Milliseconds of Unix time when it began.
     pub unix_ms: u64,
+    /// What its key may still use.
+    pub purse: Purse,
 }
 
 /// Where a session stands.

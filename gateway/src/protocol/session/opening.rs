@@ -1,6 +1,9 @@
 //! A context is asked for: what it may be, which others it takes the place of, and the engine's answer.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use engine::Speech;
 
 use super::options::{ignored, manner, merge, request};
 use super::{Control, Phase, Session};
@@ -43,6 +46,13 @@ impl Session {
             let message = format!("{} contexts at a time", limits.max_contexts);
             return self.error(refuse(ErrorEvent::new(Code::TooManyContexts, message)));
         }
+        let key_place = match self.setup.purse.context(gone) {
+            Ok(place) => place,
+            Err(over) => {
+                let error = ErrorEvent::new(Code::TooManyContexts, over.to_string());
+                return self.error(refuse(error));
+            }
+        };
         // Only now is it sure that a new turn begins.
         for id in replaced {
             self.cancel_one(&id, "replaced", now);
@@ -54,12 +64,22 @@ impl Session {
         context.asked_at = now;
         context.after = after;
         context.ignored = ignored(&options);
+        context.key_place = Some(key_place);
         context.manner = manner(&options);
         self.live.insert(handle, context);
         self.timers.set(Timer::ContextIdle(handle), now + settled.context_idle);
-        let request = Box::new(request(&options, &settled, open.priority));
+        let mut request = Box::new(request(&options, &settled, open.priority));
+        if let Some(said) = open.prosody_from.and_then(|id| self.last_said(&id)) {
+            request.prefix = Some(said);
+        }
         let format = settled.delivery.format;
         self.outputs.push_back(Output::Open { context: handle, request, format });
+    }
+
+    /// The chunk that a context would be gone on from, if it is still known.
+    fn last_said(&self, id: &str) -> Option<Arc<Speech>> {
+        let handle = self.names.get(id)?;
+        self.live.get(handle).or_else(|| self.over.get(handle))?.last_said()
     }
 
     /// The context whose end a new one waits for; `None` when it has ended already.

@@ -1,16 +1,17 @@
 //! What a client asks of a session and of a context, checked, merged, and turned into a request to the engine.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::text::TextOptions;
-use engine::{Manner, Request};
+use engine::{Manner, Request, Speech};
 
 use super::Settled;
 use super::text_rules::text_options;
 use crate::error::Code;
 use crate::protocol::catalogue::{Catalogue, Names};
 use crate::protocol::context::{Delivery, Release, Timestamps};
-use crate::protocol::event::{ErrorEvent, Flow, Open, Options, Sampling, Start, TextRules};
+use crate::protocol::event::{ErrorEvent, Flow, Open, Options, Prefix, Sampling, Start, TextRules};
 use crate::protocol::format::Format;
 
 /// Least and most a context may run ahead: a commit and a second; more than anybody listens to in one go.
@@ -88,10 +89,8 @@ pub(super) fn merge(
     if open.priority.is_some_and(|p| p > 9) {
         return Err(bad("priority", "0 to 9"));
     }
-    let absent =
-        [("prosody_from", open.prosody_from.is_some()), ("messages", open.messages.is_some())];
-    if let Some((field, _)) = absent.iter().find(|(_, asked)| *asked) {
-        return Err(bad(field, "not available in this version"));
+    if open.messages.is_some() {
+        return Err(bad("messages", "not available in this version"));
     }
     check(&open.options, catalogue)?;
     Ok(overridden(&open.options, &settled.defaults))
@@ -136,15 +135,7 @@ fn overridden(own: &Options, base: &Options) -> Options {
 
 /// What of the options has no effect here; the client is told.
 pub(super) fn ignored(options: &Options) -> Vec<&'static str> {
-    let fields = [
-        ("speed", options.speed.is_some_and(|s| s != 1.0)),
-        ("sampling.top_p", options.sampling.top_p.is_some()),
-        ("sampling.top_k", options.sampling.top_k.is_some()),
-        ("sampling.frequency_penalty", options.sampling.frequency_penalty.is_some()),
-        ("sampling.acoustic_top_k", options.sampling.acoustic_top_k.is_some()),
-        ("initial_ms", options.initial_ms.is_some()),
-        ("prompt_max_frames", options.prompt_max_frames.is_some()),
-    ];
+    let fields = [("speed", options.speed.is_some_and(|s| s != 1.0))];
     fields.into_iter().filter(|(_, asked)| *asked).map(|(field, _)| field).collect()
 }
 
@@ -160,6 +151,9 @@ pub(super) fn request(options: &Options, settled: &Settled, priority: Option<u8>
     let base = request.options.clone();
     request.options = text_options(&options.text, options.language.as_deref(), base)
         .expect("the options of session and context were checked as they came; this is a bug");
+    if let Some(initial_ms) = options.initial_ms {
+        request.begin_after(Duration::from_millis(initial_ms));
+    }
     Request {
         voice: options.voice.clone(),
         language: options.language.clone(),
@@ -167,6 +161,15 @@ pub(super) fn request(options: &Options, settled: &Settled, priority: Option<u8>
         seed: options.seed.unwrap_or(0),
         temperature: options.sampling.temperature,
         acoustic_temperature: options.sampling.acoustic_temperature,
+        top_p: options.sampling.top_p,
+        top_k: options.sampling.top_k,
+        frequency_penalty: options.sampling.frequency_penalty,
+        acoustic_top_k: options.sampling.acoustic_top_k,
+        prompt_max_frames: options.prompt_max_frames,
+        prefix: options
+            .prefix
+            .clone()
+            .map(|Prefix { text, codes }| Arc::new(Speech { text, codes })),
         guidance: options.cfg,
         max_ahead: Some(settled.delivery.max_ahead),
         priority: priority.unwrap_or(request.priority),
@@ -175,9 +178,6 @@ pub(super) fn request(options: &Options, settled: &Settled, priority: Option<u8>
 }
 
 fn check(options: &Options, catalogue: &Catalogue) -> Result<(), Box<ErrorEvent>> {
-    if options.prefix.is_some() {
-        return Err(bad("prefix", "not available in this version"));
-    }
     text_options(&options.text, options.language.as_deref(), TextOptions::default())
         .map_err(|refused| bad(refused.field, &refused.reason))?;
     catalogue.check(&Names {

@@ -9,6 +9,7 @@ use engine::{Event, Summary};
 use serde_json::{Value, json};
 
 use super::{Session, Setup};
+use crate::auth::Purse;
 use crate::protocol::{
     Catalogue, Frame, Handle, Input, Limits, Model, Output, Packet, Resume, Voice,
 };
@@ -66,6 +67,7 @@ impl Rig {
             session_id: "s".into(),
             token: "t".into(),
             unix_ms: 1_000,
+            purse: Purse::default(),
         };
         let session = Session::new(setup, Duration::ZERO);
         let (outputs, seen) = (Vec::new(), Vec::new());

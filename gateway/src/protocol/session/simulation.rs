@@ -233,7 +233,8 @@ impl World {
             }
             self.rig.speak(handle, before, packets, false);
             if is_end {
-                self.rig.engine(handle, Event::ChunkEnd { raw: chunk, end });
+                self.rig
+                    .engine(handle, Event::ChunkEnd { said: Default::default(), raw: chunk, end });
             }
         } else if fake.chunked < chars {
             let raw = fake.chunked..chars;

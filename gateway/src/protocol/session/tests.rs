@@ -1,9 +1,12 @@
+use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Event, Failure, Manner};
+use engine::{Event, Failure, Manner, Speech};
 use serde_json::{Value, json};
 
 use super::rig::{Rig, Seen};
+use crate::auth::{Allowance, Purse};
+use crate::config::Quota;
 use crate::protocol::{Input, Limits, Output};
 
 fn open(ctx: &str) -> Value {
@@ -22,6 +25,12 @@ fn chunk(range: std::ops::Range<usize>) -> Event {
     Event::Chunk { text: String::new(), raw: range }
 }
 
+/// The end of a chunk; what was said has its range as text.
+fn chunk_end(raw: std::ops::Range<usize>, end: u64) -> Event {
+    let said = Speech { text: format!("{raw:?}"), codes: vec![1, 2] };
+    Event::ChunkEnd { said: said.into(), raw, end }
+}
+
 /// A context with 21 characters in one chunk, two seconds long, all of it generated.
 fn speaking() -> Rig {
     let mut rig = Rig::started();
@@ -29,7 +38,7 @@ fn speaking() -> Rig {
     rig.send(text("a", 0, "The train is on time."));
     rig.engine(1, chunk(0..21));
     rig.speak(1, 0, 100, false);
-    rig.engine(1, Event::ChunkEnd { raw: 0..21, end: 48_000 });
+    rig.engine(1, chunk_end(0..21, 48_000));
     rig
 }
 
@@ -220,7 +229,7 @@ fn two_sentences() -> Rig {
     rig.send(open("a"));
     rig.send(text("a", 0, "One two three. Four five six. "));
     rig.engine(1, chunk(0..30));
-    rig.engine(1, Event::ChunkEnd { raw: 0..30, end: 72_000 });
+    rig.engine(1, chunk_end(0..30, 72_000));
     rig.speak(1, 0, 25, false);
     rig
 }
@@ -289,7 +298,7 @@ fn a_commit_tells_the_words_that_end_in_it() {
     rig.send(open("a"));
     rig.send(text("a", 0, "One two three. Four five six. "));
     rig.engine(1, chunk(0..30));
-    rig.engine(1, Event::ChunkEnd { raw: 0..30, end: 72_000 });
+    rig.engine(1, chunk_end(0..30, 72_000));
     rig.speak(1, 0, 150, true);
     rig.done(1, 72_000);
     let commits = rig.texts("commit");
@@ -306,6 +315,48 @@ fn a_commit_tells_the_words_that_end_in_it() {
         (&words, &json!({"from": 19, "to": 30}))
     );
     assert_eq!(commits[0]["align"], "estimated");
+}
+
+#[test]
+fn a_turn_goes_on_from_what_was_said_or_heard_before() {
+    let from_a = |from: &str, cancel: bool| {
+        let mut rig = two_sentences();
+        rig.engine(1, chunk(30..40));
+        rig.engine(1, chunk_end(30..40, 96_000));
+        rig.speak(1, 12_000, 175, false);
+        rig.send(json!({"type": "played", "ctx": "a", "pos": 80_000}));
+        let replaces = if cancel { json!(["a"]) } else { json!([]) };
+        let turn = json!({"type": "context.open", "ctx": "b", "prosody_from": from});
+        let mut turn = turn.as_object().unwrap().clone();
+        turn.insert("replaces".into(), replaces);
+        rig.send(turn.into());
+        let Some(Output::Open { request, .. }) = rig.outputs.last() else { panic!() };
+        request.prefix.as_ref().map(|said| said.text.clone())
+    };
+    assert_eq!(from_a("a", false).as_deref(), Some("30..40"), "the last that was said");
+    assert_eq!(from_a("a", true).as_deref(), Some("0..30"), "the last that was heard whole");
+    assert_eq!(from_a("never", false), None);
+}
+
+#[test]
+fn what_decides_the_draws_reaches_the_engine() {
+    let mut rig = Rig::started();
+    let sampling = json!({"top_p": 0.5, "top_k": 9, "frequency_penalty": 0.1, "acoustic_top_k": 3});
+    let prefix = json!({"text": "Hello.", "codes": [1, 2, 3]});
+    rig.send(json!({
+        "type": "context.open", "ctx": "a", "sampling": sampling, "initial_ms": 1_000,
+        "prompt_max_frames": 50, "prefix": prefix
+    }));
+    let Some(Output::Open { request, .. }) = rig.outputs.last() else { panic!() };
+    assert_eq!(
+        (request.top_p, request.top_k, request.acoustic_top_k),
+        (Some(0.5), Some(9), Some(3))
+    );
+    assert_eq!((request.frequency_penalty, request.first_frames), (Some(0.1), 15));
+    assert_eq!(request.prompt_max_frames, Some(50));
+    let said = Speech { text: "Hello.".into(), codes: vec![1, 2, 3] };
+    assert_eq!(request.prefix.as_deref(), Some(&said));
+    assert!(rig.texts("context.opened")[0].get("ignored").is_none());
 }
 
 #[test]
@@ -617,4 +668,33 @@ fn a_lost_client_stops_everything() {
     rig.input(Input::Gone);
     assert!(matches!(rig.outputs[..], [.., Output::Cancel(1), Output::Hangup]));
     assert!(rig.session.is_closed() && rig.session.poll_timeout().is_none());
+}
+
+#[test]
+fn the_limits_of_a_key_hold_across_its_sessions() {
+    let quota = Quota { max_contexts: Some(1), chars_per_minute: Some(60), ..Quota::default() };
+    let allowance = Arc::new(Allowance::new(quota));
+    let mut rigs = [Rig::started(), Rig::started()];
+    for rig in &mut rigs {
+        rig.session.setup.purse = Purse::new(allowance.clone(), Duration::ZERO);
+    }
+    let [ours, theirs] = &mut rigs;
+    ours.send(json!({"type": "context.open", "ctx": "a"}));
+    theirs.send(json!({"type": "context.open", "ctx": "a"}));
+    assert_eq!(theirs.errors(), ["too_many_contexts"]);
+    // A barge-in takes the place of what it replaces.
+    ours.send(json!({"type": "context.open", "ctx": "b", "replaces": ["a"]}));
+    // The answer to the cancel may wait a moment, and what comes behind it with it.
+    ours.sleep(Duration::from_secs(1));
+    ours.send(json!({"type": "text", "ctx": "b", "seq": 0, "text": "a".repeat(50)}));
+    ours.send(json!({"type": "text", "ctx": "b", "seq": 1, "text": "a".repeat(20)}));
+    assert_eq!(ours.errors(), ["overloaded"]);
+    assert_eq!(ours.texts("error")[0]["retry_after_ms"], 10_000);
+    // What was refused was not taken: the same can be sent again.
+    ours.sleep(Duration::from_secs(10));
+    ours.send(json!({"type": "text", "ctx": "b", "seq": 1, "text": "a".repeat(20)}));
+    ours.send(json!({"type": "cancel", "ctx": "b"}));
+    assert_eq!(ours.errors().len(), 1);
+    theirs.send(json!({"type": "context.open", "ctx": "a"}));
+    assert_eq!((theirs.errors().len(), theirs.texts("context.opened").len()), (1, 1));
 }

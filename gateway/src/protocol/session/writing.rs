@@ -9,7 +9,7 @@ use crate::protocol::context::Phase as ContextPhase;
 use crate::protocol::event::{ErrorEvent, Flush, Mark, ServerEvent, TextDelta, Update};
 use crate::protocol::note::Note;
 use crate::protocol::timer::Timer;
-use crate::protocol::{Handle, Output};
+use crate::protocol::{Handle, Output, millis};
 
 impl Session {
     /// The live context that a message names; says what is wrong if it names another.
@@ -57,6 +57,11 @@ impl Session {
         };
         if let Some((code, message)) = refused {
             return self.error(ErrorEvent::new(code, message).of(&delta.ctx).about("text", seq));
+        }
+        if let Err(over) = self.setup.purse.chars(chars, now) {
+            let mut error = ErrorEvent::new(Code::Overloaded, over.to_string());
+            error.retry_after_ms = Some(millis(over.retry_after));
+            return self.error(error.of(&delta.ctx).about("text", seq));
         }
         context.push_text(&delta.text, now);
         self.notes.push(Note::Text { chars });
