@@ -25,6 +25,7 @@ const ENGINE_FACE: &[&str] = &[
     "Progress",
     "Request",
     "Segments",
+    "Speech",
     "StageSize",
     "StartError",
     "Stats",
