@@ -15,7 +15,7 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 use super::clock::Clock;
 use super::format::Format;
 use super::transcript::{Transcript, What};
-use super::wire::{self, FIN, opcode};
+use super::wire::{self, FIN, Frame, opcode};
 
 /// What the kernel keeps for a client that does not read: as little as it takes, so that the server feels it.
 const RECEIVE_BYTES: u32 = 8_192;
@@ -56,7 +56,7 @@ pub(super) struct Connection {
     pub(super) transcript: Arc<Transcript>,
     clock: Clock,
     contexts: Mutex<BTreeMap<String, Context>>,
-    writer: AsyncMutex<Option<OwnedWriteHalf>>,
+    writer: Arc<AsyncMutex<Option<OwnedWriteHalf>>>,
     /// Until when nothing is read.
     stalled: watch::Sender<Duration>,
 }
@@ -79,7 +79,7 @@ impl Connection {
             transcript: Arc::new(Transcript::default()),
             clock,
             contexts: Mutex::default(),
-            writer: AsyncMutex::new(None),
+            writer: Arc::default(),
             stalled: watch::Sender::new(Duration::ZERO),
             dial,
         };
@@ -96,9 +96,11 @@ impl Connection {
             return Ok(connection);
         }
         let (reader, writer) = stream.into_split();
-        connection.writer = AsyncMutex::new(Some(writer));
+        connection.writer = Arc::new(AsyncMutex::new(Some(writer)));
         let (transcript, stalled) = (connection.transcript.clone(), connection.stalled.subscribe());
-        tokio::spawn(read(reader, early, transcript, clock, stalled));
+        let reader =
+            Reader { reader, writer: connection.writer.clone(), transcript, clock, stalled };
+        tokio::spawn(reader.run(early));
         let start = connection.dial.start.clone();
         connection.send(&start).await;
         let answered = connection.transcript.until(|seen| {
@@ -203,54 +205,77 @@ async fn shake_hands(
 }
 
 /// Reads to the end, into the transcript. Pings are answered by whoever reads, as a client's library does.
-async fn read(
-    mut reader: OwnedReadHalf,
-    mut bytes: Vec<u8>,
+struct Reader {
+    reader: OwnedReadHalf,
+    writer: Arc<AsyncMutex<Option<OwnedWriteHalf>>>,
     transcript: Arc<Transcript>,
     clock: Clock,
-    mut stalled: watch::Receiver<Duration>,
-) {
-    let mut message: Vec<u8> = Vec::new();
-    let mut kind = 0;
-    loop {
-        while let Some((frame, end)) = wire::decode(&bytes) {
-            bytes.drain(..end);
-            let at = clock.now();
-            match frame.first & 0x0f {
-                opcode::PING => transcript.add(at, What::Ping),
-                opcode::PONG => transcript.add(at, What::Pong),
-                opcode::CLOSE => {
-                    let code = frame
-                        .payload
-                        .get(..2)
-                        .map_or(1005, |c| u16::from(c[0]) << 8 | u16::from(c[1]));
-                    let reason = frame.payload.get(2..).unwrap_or_default().to_vec();
-                    transcript.add(at, What::Close { code, reason });
-                }
-                data => {
-                    if data != opcode::CONTINUATION {
-                        kind = data;
-                    }
-                    message.extend(frame.payload);
-                    if frame.first & FIN != 0 {
-                        take(&transcript, at, kind, &std::mem::take(&mut message));
-                    }
-                }
+    stalled: watch::Receiver<Duration>,
+}
+
+impl Reader {
+    async fn run(mut self, mut bytes: Vec<u8>) {
+        let mut message = (0, Vec::new());
+        loop {
+            while let Some((frame, end)) = wire::decode(&bytes) {
+                bytes.drain(..end);
+                self.take(frame, &mut message).await;
             }
-        }
-        while *stalled.borrow_and_update() > clock.now() {
-            let left = stalled.borrow().saturating_sub(clock.now());
-            let _ = tokio::time::timeout(left, stalled.changed()).await;
-            if *stalled.borrow() == Duration::MAX {
+            if !self.wait_out_stall().await {
                 return;
             }
+            let read = tokio::select! {
+                read = self.reader.read_buf(&mut bytes) => read.unwrap_or(0),
+                _ = self.stalled.changed() => continue,
+            };
+            if read == 0 {
+                return self.transcript.add(self.clock.now(), What::Gone);
+            }
         }
-        let read = tokio::select! {
-            read = reader.read_buf(&mut bytes) => read.unwrap_or(0),
-            _ = stalled.changed() => continue,
-        };
-        if read == 0 {
-            return transcript.add(clock.now(), What::Gone);
+    }
+
+    /// Waits as long as nothing is to be read. Returns whether anything ever will be.
+    async fn wait_out_stall(&mut self) -> bool {
+        loop {
+            let until = *self.stalled.borrow_and_update();
+            if until == Duration::MAX {
+                return false;
+            }
+            let left = until.saturating_sub(self.clock.now());
+            if left.is_zero() {
+                return true;
+            }
+            let _ = tokio::time::timeout(left, self.stalled.changed()).await;
+        }
+    }
+
+    async fn take(&self, frame: Frame, message: &mut (u8, Vec<u8>)) {
+        let at = self.clock.now();
+        match frame.first & 0x0f {
+            opcode::PING => {
+                self.transcript.add(at, What::Ping);
+                if let Some(writer) = self.writer.lock().await.as_mut() {
+                    // Whoever cannot be answered is found out by the next read.
+                    let pong = wire::encode(FIN | opcode::PONG, &frame.payload);
+                    let _ = writer.write_all(&pong).await;
+                }
+            }
+            opcode::PONG => self.transcript.add(at, What::Pong),
+            opcode::CLOSE => {
+                let code =
+                    frame.payload.get(..2).map_or(1005, |c| u16::from_be_bytes([c[0], c[1]]));
+                let reason = frame.payload.get(2..).unwrap_or_default().to_vec();
+                self.transcript.add(at, What::Close { code, reason });
+            }
+            data => {
+                if data != opcode::CONTINUATION {
+                    message.0 = data;
+                }
+                message.1.extend(frame.payload);
+                if frame.first & FIN != 0 {
+                    take(&self.transcript, at, message.0, &std::mem::take(&mut message.1));
+                }
+            }
         }
     }
 }

@@ -15,8 +15,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// Head without its first line, as it came.
-    pub(super) head: String,
     pub(super) body: Vec<u8>,
 }
 
@@ -69,7 +67,6 @@ pub(super) async fn ask(
 fn parse(answer: &[u8]) -> Option<Answer> {
     let end = answer.windows(4).position(|w| w == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;
-    let (first, head) = head.split_once("\r\n").unwrap_or((head, ""));
-    let status = first.split(' ').nth(1)?.parse().ok()?;
-    Some(Answer { status, head: head.to_owned(), body: answer[end + 4..].to_vec() })
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some(Answer { status, body: answer[end + 4..].to_vec() })
 }

@@ -1,5 +1,6 @@
 //! What a case has at hand while it runs, and what its steps leave behind for the checks.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,6 +52,8 @@ pub(super) struct Run {
 pub(super) struct Left {
     pub(super) connections: Vec<Arc<Connection>>,
     pub(super) speeches: Vec<Speech>,
+    /// Names that stand for files over HTTP now.
+    pub(super) over_http: BTreeSet<String>,
     pub(super) relays: Vec<(String, Arc<Relay>)>,
     pub(super) answers: Vec<(String, Answer)>,
     /// Resident bytes and steps of an engine or a context, by time.

@@ -110,10 +110,12 @@ async fn connect(run: &Run, args: &mut Args) -> anyhow::Result<()> {
     let idle_ms = args.take::<u64>("idle_timeout_ms")?;
     let via = args.take::<String>("via")?;
     let Format::Native { audio } = &format else {
-        let speech = Speech { name, format, text: String::new(), answer: None };
-        run.left().speeches.push(speech);
+        let mut left = run.left();
+        left.over_http.insert(name.clone());
+        left.speeches.push(Speech { name, format, text: String::new(), answer: None });
         return Ok(());
     };
+    run.left().over_http.remove(&name);
     let mut start = json!({"type": "session.start", "audio": audio});
     if !AHEAD_BY_DEFAULT.contains(&run.id.as_str()) {
         start["flow"] = json!({"max_ahead_ms": 600_000});
@@ -149,11 +151,13 @@ fn number(value: &Value) -> anyhow::Result<u64> {
 async fn speak(run: &Run, args: &mut Args) -> anyhow::Result<()> {
     let name = args.take::<String>("conn")?;
     let ctx: String = args.need("ctx")?;
-    // Contexts without words are aligned all the same.
+    // Words are aligned unless a session asks for none.
     args.take::<bool>("timestamps")?;
-    if let Some(name) = &name
-        && take_speech_text(run, name, args)?
-    {
+    if is_over_http(run, name.as_deref()) {
+        let text: String = args.need("text")?;
+        if let Some(speech) = run.left().speeches.last_mut() {
+            speech.text.push_str(&text);
+        }
         return Ok(());
     }
     let connection = run.connection(name.as_deref(), Some(&ctx))?;
@@ -188,19 +192,6 @@ async fn speak(run: &Run, args: &mut Args) -> anyhow::Result<()> {
         _ => {}
     }
     Ok(())
-}
-
-/// Keeps the text of a file that is to be spoken over HTTP. Returns whether the name is that of one.
-fn take_speech_text(run: &Run, name: &str, args: &mut Args) -> anyhow::Result<bool> {
-    let mut left = run.left();
-    let Some(speech) = left.speeches.iter_mut().rev().find(|s| s.name == name) else {
-        return Ok(false);
-    };
-    if speech.answer.is_some() {
-        return Ok(false);
-    }
-    speech.text.push_str(&args.need::<String>("text")?);
-    Ok(true)
 }
 
 async fn open(
@@ -286,34 +277,34 @@ fn deltas(text: &str, by: &str) -> anyhow::Result<Vec<String>> {
 async fn tell(run: &Run, args: &mut Args) -> anyhow::Result<()> {
     let name = args.take::<String>("conn")?;
     let ctx: String = args.need("ctx")?;
-    if args.name == "end"
-        && let Some(name) = &name
-        && end_speech(run, name).await?
-    {
-        return Ok(());
+    if args.name == "end" && is_over_http(run, name.as_deref()) {
+        return end_speech(run).await;
     }
     let connection = run.connection(name.as_deref(), Some(&ctx))?;
     connection.send(&json!({"type": args.name, "ctx": ctx})).await;
     Ok(())
 }
 
-/// Asks for the file whose text is complete. Returns whether the name is that of one.
-async fn end_speech(run: &Run, name: &str) -> anyhow::Result<bool> {
-    let speech = run.left().speeches.iter().rev().find(|s| s.name == name).cloned();
-    let Some(Speech { text, format: Format::Speech { response_format }, answer: None, .. }) =
-        speech
-    else {
-        return Ok(false);
+/// Asks for the file whose text is complete.
+async fn end_speech(run: &Run) -> anyhow::Result<()> {
+    let speech = run.left().speeches.last().cloned();
+    let Some(Speech { text, format: Format::Speech { response_format }, .. }) = speech else {
+        bail!("no file is asked for")
     };
     let body = json!({"model": "tontaube", "voice": "v1", "input": text, "response_format": response_format});
     let json = ("Content-Type".to_owned(), "application/json".to_owned());
     let address = run.server()?.address;
     let body = body.to_string().into_bytes();
     let answer = http::ask(address, "POST", "/v1/audio/speech", &[json], &body).await?;
-    if let Some(speech) = run.left().speeches.iter_mut().rev().find(|s| s.name == name) {
+    if let Some(speech) = run.left().speeches.last_mut() {
         speech.answer = Some(answer);
     }
-    Ok(true)
+    Ok(())
+}
+
+/// Whether a connection of this name is a file over HTTP; without a name, whether `c1` is.
+fn is_over_http(run: &Run, name: Option<&str>) -> bool {
+    run.left().over_http.contains(name.unwrap_or("c1"))
 }
 
 async fn hang_up(run: &Run, args: &mut Args) -> anyhow::Result<()> {
@@ -461,7 +452,7 @@ async fn wait_for(run: &Run, args: &mut Args) -> anyhow::Result<()> {
     let limit =
         args.take::<u64>("timeout_ms")?.unwrap_or(WAIT_MS) as f64 * run.setup.slack.max(1.0);
     let limit = Duration::from_millis(limit as u64);
-    if name.as_ref().is_some_and(|name| is_speech(run, name)) {
+    if is_over_http(run, name.as_deref()) {
         return Ok(());
     }
     let waited = async {
@@ -482,13 +473,6 @@ async fn wait_for(run: &Run, args: &mut Args) -> anyhow::Result<()> {
         run.remember().await;
     }
     waited.with_context(|| format!("no {event} of {ctx} in {} s", limit.as_secs()))?
-}
-
-fn is_speech(run: &Run, name: &str) -> bool {
-    let left = run.left();
-    let socket = left.connections.iter().any(|c| c.dial.name == name);
-    // Names are used again for one format after another.
-    left.speeches.last().is_some_and(|s| s.name == name && s.answer.is_some()) || !socket
 }
 
 /// The message that a case's word means.

@@ -212,9 +212,6 @@ async fn own_markers(run: &Run, args: &mut Args) -> Checked {
         all.push((target, spoken));
     }
     for ((connection, ctx), spoken) in &all {
-        let sent = connection.contexts().get(ctx).map(|c| c.text.clone()).unwrap_or_default();
-        let (heard, sent) = (words(&spoken.text()), words(&sent));
-        hard(heard == sent, || format!("{} speaks {heard}", connection.dial.name))?;
         let sound = decoded(connection, ctx)?;
         for (_, other) in &all {
             let share = sound::share(&sound, connection.dial.format.rate(), other.context_hz);

@@ -1,5 +1,7 @@
 //! What the server says of contexts: ends, errors, answers to a cancel, times of words, and the text that reached the engine.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::audio::{between, words};
@@ -9,7 +11,37 @@ use crate::cases::session::run::Run;
 use crate::cases::session::steps::event_name;
 use crate::cases::session::transcript::{Seen, What};
 
+/// Demands about the answers to what a client has just asked.
+const ANSWERS: [&str; 5] = [
+    "error",
+    "error_same_text",
+    "no_file_access_outside",
+    "accepted_or_error_documented",
+    "ack_or_noop",
+];
+/// Longest wait for them.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until something was said of every context.
+async fn all_answered(run: &Run) {
+    for connection in run.connections() {
+        let names: Vec<String> = connection.contexts().keys().cloned().collect();
+        let answered = connection.transcript.until(|seen| {
+            let told = |ctx: &String| {
+                place(seen, "context.opened", ctx).is_some() || place(seen, "error", ctx).is_some()
+            };
+            let gone = seen.iter().any(|s| s.what == What::Gone);
+            (gone || names.iter().all(told)).then_some(())
+        });
+        // What was not said is found by the demand itself.
+        let _ = tokio::time::timeout(PATIENCE, answered).await;
+    }
+}
+
 pub(super) async fn check(run: &Run, args: &mut Args) -> Result<bool, Miss> {
+    if ANSWERS.contains(&&*args.name) {
+        all_answered(run).await;
+    }
     match &*args.name.clone() {
         "no_audio_after_ack" | "audio_after_cancel_ms" => cancelled(run, args)?,
         "ack_within_ms" => acks(run, args)?,
