@@ -29,6 +29,8 @@ const ENGINE_FACE: &[&str] = &[
     "Stats",
     "Summary",
     "Text",
+    "VoiceError",
+    "VoiceSource",
     "bundle",
     "device",
     "inspect",
@@ -37,7 +39,8 @@ const ENGINE_FACE: &[&str] = &[
     "text",
 ];
 /// What the gateway may name of the codecs: transport formats, no network.
-const CODECS_FACE: &[&str] = &["g711", "ogg", "opus", "pcm", "resample", "wav"];
+const CODECS_FACE: &[&str] =
+    &["flac", "g711", "mp3", "ogg", "opus", "pcm", "recording", "resample", "wav"];
 
 /// Crates that each crate must not name.
 const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
@@ -73,7 +76,7 @@ const SPAWNERS: &[&str] = &[
 const CLOCKS: &[&str] = &[
     "engine/src/handle.rs",
     "gateway/src/commands/speed.rs",
-    "gateway/src/driver.rs",
+    "gateway/src/driver/mod.rs",
     "gateway/src/server.rs",
     "tests/src/cases/session/clock.rs",
 ];

@@ -1,16 +1,20 @@
-//! Audio codecs: neural decoders, Opus, containers, resampling. Knows neither engine nor gateway.
+//! Audio codecs: neural decoders, Opus, MP3, FLAC, containers, resampling. Knows neither engine nor gateway.
 
 pub mod codes;
 pub mod conv;
 pub mod dualcodec;
+pub mod flac;
 pub mod frames;
 pub mod g711;
+pub mod limited;
 pub mod math;
+pub mod mp3;
 pub mod nano;
 pub mod ogg;
 pub mod opus;
 pub mod pcm;
 pub mod reconstruct;
+pub mod recording;
 pub mod resample;
 pub mod vibevoice;
 pub mod w2vbert;

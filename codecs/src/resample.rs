@@ -15,6 +15,9 @@ use rubato::{Fft, FixedSync, Resampler as _};
 /// The rates among which streams are converted, in Hz.
 pub const RATES: [u32; 7] = [8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
 
+/// Rates that recordings come at beside [`RATES`], in Hz. 11,025 Hz is not among them: its blocks are no even number of samples.
+pub const RECORDING_RATES: [u32; 5] = [12_000, 88_200, 96_000, 176_400, 192_000];
+
 /// A rate that is not one of [`RATES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -48,6 +51,9 @@ impl Resampler {
     /// A converter at the start of a stream.
     ///
     /// # Errors
+    /// Rates that recordings come at beside [`RATES`], in Hz. 11,025 Hz is not among them: its blocks are no even number of samples.
+    pub const RECORDING_RATES: [u32; 5] = [12_000, 88_200, 96_000, 176_400, 192_000];
+
     /// A rate that is not one of [`RATES`].
     pub fn new(in_rate: u32, out_rate: u32) -> Result<Self, UnsupportedRate> {
         for rate in [in_rate, out_rate] {
@@ -55,9 +61,24 @@ impl Resampler {
                 return Err(UnsupportedRate { rate });
             }
         }
+        Ok(Self::between(in_rate, out_rate))
+    }
+
+    /// A converter that also takes the [`RECORDING_RATES`].
+    ///
+    /// # Errors
+    /// An input rate that is in neither list, an output rate that is not one of [`RATES`].
+    pub fn of_recording(in_rate: u32, out_rate: u32) -> Result<Self, UnsupportedRate> {
+        if RECORDING_RATES.contains(&in_rate) && RATES.contains(&out_rate) {
+            return Ok(Self::between(in_rate, out_rate));
+        }
+        Self::new(in_rate, out_rate)
+    }
+
+    fn between(in_rate: u32, out_rate: u32) -> Self {
         let filter = (in_rate != out_rate).then(|| Filter::new(in_rate, out_rate));
         let (in_rate, out_rate) = (in_rate.into(), out_rate.into());
-        Ok(Self { in_rate, out_rate, filter, samples_in: 0, samples_out: 0 })
+        Self { in_rate, out_rate, filter, samples_in: 0, samples_out: 0 }
     }
 
     /// How far the output lies behind the input at most while the stream runs, in output samples: the filter's
@@ -251,6 +272,22 @@ mod tests {
                 assert!(due - out.len() <= resampler.held_samples_max());
             }
         }
+    }
+
+    #[test]
+    fn a_recording_at_a_studios_rate_keeps_its_tone() {
+        for rate in RECORDING_RATES {
+            let mut resampler = Resampler::of_recording(rate, 24_000).unwrap();
+            let mut out = Vec::new();
+            resampler.push(&tone(rate, 1000.0, rate as usize), &mut out);
+            resampler.finish(&mut out);
+            assert_eq!(out.len(), 24_000);
+            let ideal = tone(24_000, 1000.0, 24_000);
+            for i in 1_200..22_800 {
+                assert!((out[i] - ideal[i]).abs() < 1e-3, "{rate} Hz, sample {i}"); // -54 dB of the tone
+            }
+        }
+        assert!(Resampler::of_recording(11_025, 24_000).is_err());
     }
 
     #[test]

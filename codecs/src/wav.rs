@@ -13,7 +13,8 @@
 
 use std::io::{self, Seek, SeekFrom, Write};
 
-use crate::pcm;
+use crate::limited::{Mono, TooLong};
+use crate::{g711, pcm};
 
 const UNKNOWN_SIZE: u32 = u32::MAX;
 /// Sizes from here on are taken for "until the end": encoders that stream write the largest signed or unsigned
@@ -22,6 +23,8 @@ const UNKNOWN_SIZE_MIN: u32 = 0x7fff_0000;
 
 const FORMAT_PCM: u16 = 1;
 const FORMAT_FLOAT: u16 = 3;
+const FORMAT_ALAW: u16 = 6;
+const FORMAT_MULAW: u16 = 7;
 const FORMAT_EXTENSIBLE: u16 = 0xfffe;
 
 /// How samples are stored.
@@ -179,7 +182,7 @@ impl<W: Write + Seek> WavWriter<W> {
 }
 
 /// Why bytes are not a WAV file that this module reads.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum WavError {
     /// Not RIFF, or not WAVE.
     #[error("not a wav file")]
@@ -192,7 +195,7 @@ pub enum WavError {
         "wav format {tag} with {bits} bits, {channels} channels, {sample_rate} Hz is not supported"
     )]
     Unsupported {
-        /// Format tag: 1 integers, 3 floats.
+        /// Format tag: 1 integers, 3 floats, 6 A-law, 7 mu-law.
         tag: u16,
         /// Bits a sample.
         bits: u16,
@@ -207,6 +210,9 @@ pub enum WavError {
         /// Its place among the mono samples.
         index: usize,
     },
+    /// More sound than the caller allows.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
 }
 
 /// A file that was read.
@@ -219,11 +225,20 @@ pub struct Wav {
 }
 
 impl Wav {
-    /// Reads integers of 8, 16, 24 or 32 bits or floats of 32, any number of channels.
+    /// Reads integers of 8, 16, 24 or 32 bits, floats of 32 or 64, A-law or mu-law, any number of channels.
     ///
     /// # Errors
     /// See [`WavError`].
     pub fn read(bytes: &[u8]) -> Result<Self, WavError> {
+        let Mono { sample_rate, samples, .. } = Self::read_within(bytes, f64::INFINITY)?;
+        Ok(Self { sample_rate, samples })
+    }
+
+    /// As [`Wav::read`], but of at most `seconds_max`: a longer file is refused before a sample is read.
+    ///
+    /// # Errors
+    /// See [`WavError`].
+    pub fn read_within(bytes: &[u8], seconds_max: f64) -> Result<Mono, WavError> {
         let mut rest = bytes.strip_prefix(b"RIFF").ok_or(WavError::NotWav)?;
         // The size in the RIFF header says nothing that the chunks do not say better.
         rest = rest.get(4..).and_then(|r| r.strip_prefix(b"WAVE")).ok_or(WavError::NotWav)?;
@@ -235,7 +250,7 @@ impl Wav {
                 b"data" => {
                     let format =
                         format.ok_or(WavError::CutShort("no fmt chunk before the data"))?;
-                    return format.read(body);
+                    return format.read(body, seconds_max);
                 }
                 _ => {}
             }
@@ -283,7 +298,8 @@ impl Format {
         }
         let known = match format.tag {
             FORMAT_PCM => matches!(format.bits, 8 | 16 | 24 | 32),
-            FORMAT_FLOAT => format.bits == 32,
+            FORMAT_FLOAT => matches!(format.bits, 32 | 64),
+            FORMAT_ALAW | FORMAT_MULAW => format.bits == 8,
             _ => false,
         };
         let block_bytes = u32::from(format.channels) * u32::from(format.bits / 8);
@@ -295,9 +311,14 @@ impl Format {
         Ok(format)
     }
 
-    fn read(&self, data: &[u8]) -> Result<Wav, WavError> {
+    fn read(&self, data: &[u8], seconds_max: f64) -> Result<Mono, WavError> {
         let sample: fn(&[u8]) -> f32 = match (self.tag, self.bits) {
+            (FORMAT_FLOAT, 64) => {
+                |b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]) as f32
+            }
             (FORMAT_FLOAT, _) => |b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]),
+            (FORMAT_ALAW, _) => |b| pcm::from_i16(g711::alaw_decode(b[0])),
+            (FORMAT_MULAW, _) => |b| pcm::from_i16(g711::mulaw_decode(b[0])),
             // 8-bit samples alone are unsigned.
             (_, 8) => |b| (f32::from(b[0]) - 128.0) / 128.0,
             (_, 16) => |b| pcm::from_i16(i16::from_le_bytes([b[0], b[1]])),
@@ -307,12 +328,12 @@ impl Format {
         let width = usize::from(self.bits / 8);
         let scale = 1.0 / f32::from(self.channels);
         let blocks = data.chunks_exact(width * usize::from(self.channels));
-        let samples: Vec<f32> = blocks
-            .map(|block| block.chunks_exact(width).map(sample).sum::<f32>() * scale)
-            .collect();
-        match samples.iter().position(|s| !s.is_finite()) {
+        let mut mono = Mono::new(self.sample_rate, seconds_max);
+        mono.expect(blocks.len() as u64)?;
+        mono.extend(blocks.map(|b| b.chunks_exact(width).map(sample).sum::<f32>() * scale))?;
+        match mono.samples.iter().position(|s| !s.is_finite()) {
             Some(index) => Err(WavError::NotFinite { index }),
-            None => Ok(Wav { sample_rate: self.sample_rate, samples }),
+            None => Ok(mono),
         }
     }
 }
@@ -406,10 +427,28 @@ mod tests {
             (1, 24, vec![0, 0, 0, 0, 0, 0x40, 0, 0, 0x80]),
             (1, 32, vec![0, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0x80]),
             (3, 32, [0.0_f32, 0.5, -1.0].map(f32::to_le_bytes).concat()),
+            (3, 64, [0.0_f64, 0.5, -1.0].map(f64::to_le_bytes).concat()),
         ] {
             let wav = Wav::read(&hand_made(tag, 1, bits, &data)).unwrap();
             assert_eq!(wav.samples, [0.0, 0.5, -1.0], "{bits} bits");
         }
+    }
+
+    #[test]
+    fn telephone_codings_are_read() {
+        let (quarter, tag_of) = (pcm::to_i16(0.25), |law| if law == "a" { 6 } else { 7 });
+        for (law, byte) in [("a", g711::alaw_encode(quarter)), ("mu", g711::mulaw_encode(quarter))]
+        {
+            let wav = Wav::read(&hand_made(tag_of(law), 1, 8, &[byte])).unwrap();
+            assert!((wav.samples[0] - 0.25).abs() < 0.01, "{law}-law: {}", wav.samples[0]);
+        }
+    }
+
+    #[test]
+    fn a_longer_file_than_allowed_is_refused() {
+        let bytes = file(SampleFormat::I16, &[0.1; 2_400], &[]);
+        assert_eq!(Wav::read_within(&bytes, 0.1).unwrap().samples.len(), 2_400);
+        assert!(matches!(Wav::read_within(&bytes, 0.0999), Err(WavError::TooLong(_))));
     }
 
     #[test]
@@ -441,7 +480,7 @@ mod tests {
         );
         let whole = hand_made(1, 1, 16, &[0; 8]);
         assert_eq!(read(&whole[..whole.len() - 1]), WavError::CutShort("chunk ends too early"));
-        for (tag, channels, bits) in [(1, 0, 16), (1, 1, 12), (3, 1, 64), (85, 1, 16)] {
+        for (tag, channels, bits) in [(1, 0, 16), (1, 1, 12), (3, 1, 16), (85, 1, 16)] {
             let text = read(&hand_made(tag, channels, bits, &[0; 8])).to_string();
             assert!(text.contains(&format!("format {tag} with {bits} bits")), "{text}");
         }

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -79,6 +80,10 @@ pub struct Summary {
     pub kv_blocks: usize,
     /// Whether a guard used up its tries, so that the best attempt was spoken.
     pub guard_exhausted: bool,
+    /// Whether a chunk was spoken that ran into its frame budget instead of ending by itself.
+    pub truncated_by_budget: bool,
+    /// From the first cut of its text until its first token ran.
+    pub queued: Duration,
 }
 
 /// Why a context failed.
@@ -101,7 +106,10 @@ pub enum Failure {
 }
 
 struct State {
-    events: VecDeque<Event>,
+    /// Each with when it came.
+    events: VecDeque<(Duration, Event)>,
+    /// How long the event taken last had waited.
+    waited: Duration,
     buffered_samples: u64,
     closed: bool,
     reader_gone: bool,
@@ -111,6 +119,8 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     arrived: Condvar,
+    clock: Box<dyn Fn() -> Duration + Send + Sync>,
+    held_blocks: AtomicUsize,
     on_drain: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -132,10 +142,14 @@ pub struct Events {
     shared: Arc<Shared>,
 }
 
-/// A connected pair. `on_drain` is called, on the reader's thread, whenever the reader has taken audio or has gone.
-pub(crate) fn outbox(on_drain: impl Fn() + Send + Sync + 'static) -> (Outbox, Events) {
+/// A connected pair. `clock` never runs backwards; `on_drain` is called, on the reader's thread, whenever the reader has taken audio or has gone.
+pub(crate) fn outbox(
+    clock: impl Fn() -> Duration + Send + Sync + 'static,
+    on_drain: impl Fn() + Send + Sync + 'static,
+) -> (Outbox, Events) {
     let state = State {
         events: VecDeque::new(),
+        waited: Duration::ZERO,
         buffered_samples: 0,
         closed: false,
         reader_gone: false,
@@ -144,6 +158,8 @@ pub(crate) fn outbox(on_drain: impl Fn() + Send + Sync + 'static) -> (Outbox, Ev
     let shared = Arc::new(Shared {
         state: Mutex::new(state),
         arrived: Condvar::new(),
+        clock: Box::new(clock),
+        held_blocks: AtomicUsize::new(0),
         on_drain: Box::new(on_drain),
     });
     (Outbox { shared: shared.clone() }, Events { shared })
@@ -160,7 +176,7 @@ impl Outbox {
             state.buffered_samples += samples.len() as u64;
         }
         state.closed = matches!(event, Event::Done(_) | Event::Cancelled(_) | Event::Failed(_));
-        state.events.push_back(event);
+        state.events.push_back(((self.shared.clock)(), event));
         self.wake(state);
     }
 
@@ -172,7 +188,7 @@ impl Outbox {
         }
         state.events.clear();
         state.buffered_samples = 0;
-        state.events.push_back(event);
+        state.events.push_back(((self.shared.clock)(), event));
         state.closed = true;
         self.wake(state);
     }
@@ -180,6 +196,11 @@ impl Outbox {
     /// Samples sent but not read.
     pub(crate) fn buffered_samples(&self) -> u64 {
         self.shared.lock().buffered_samples
+    }
+
+    /// Notes how many key/value blocks the context holds.
+    pub(crate) fn hold(&self, blocks: usize) {
+        self.shared.held_blocks.store(blocks, Ordering::Relaxed);
     }
 
     /// Whether nobody will read any more.
@@ -230,6 +251,11 @@ impl Events {
         }
     }
 
+    /// How long the event taken last had waited to be taken.
+    pub fn waited(&self) -> Duration {
+        self.shared.lock().waited
+    }
+
     /// The next event for an async reader: `Ready(None)` after the last one.
     pub fn poll_recv(&self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         let mut state = self.shared.lock();
@@ -243,7 +269,14 @@ impl Events {
         }
     }
 
-    fn taken(&self, mut state: MutexGuard<'_, State>, event: Event) -> Event {
+    /// Key/value blocks that the context held when the last step ended; they are free before the next step once the
+    /// context is cancelled.
+    pub fn held_blocks(&self) -> usize {
+        self.shared.held_blocks.load(Ordering::Relaxed)
+    }
+
+    fn taken(&self, mut state: MutexGuard<'_, State>, (came, event): (Duration, Event)) -> Event {
+        state.waited = (self.shared.clock)().saturating_sub(came);
         if let Event::Audio { samples, .. } = &event {
             state.buffered_samples -= samples.len() as u64;
             drop(state);
@@ -267,7 +300,6 @@ impl Drop for Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn audio(start: u64, n: usize) -> Event {
         Event::Audio { start, samples: vec![0.0; n] }
@@ -275,7 +307,7 @@ mod tests {
 
     #[test]
     fn nothing_follows_the_last_event() {
-        let (tx, rx) = outbox(|| {});
+        let (tx, rx) = outbox(|| Duration::ZERO, || {});
         tx.send(audio(0, 10));
         tx.send(Event::Done(Summary::default()));
         tx.send(audio(10, 10));
@@ -286,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_cut_off_drops_what_was_not_read() {
-        let (tx, rx) = outbox(|| {});
+        let (tx, rx) = outbox(|| Duration::ZERO, || {});
         tx.send(audio(0, 10));
         tx.cut_off(Event::Cancelled(Summary::default()));
         tx.send(audio(10, 10));
@@ -299,9 +331,12 @@ mod tests {
     fn reading_audio_and_leaving_are_told_to_the_engine() {
         let drained = Arc::new(AtomicUsize::new(0));
         let count = drained.clone();
-        let (tx, rx) = outbox(move || {
-            count.fetch_add(1, Ordering::SeqCst);
-        });
+        let (tx, rx) = outbox(
+            || Duration::ZERO,
+            move || {
+                count.fetch_add(1, Ordering::SeqCst);
+            },
+        );
         tx.send(audio(0, 10));
         assert_eq!(tx.buffered_samples(), 10);
         rx.recv();
@@ -309,6 +344,21 @@ mod tests {
         drop(rx);
         assert!(tx.reader_gone());
         assert_eq!(drained.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn an_event_knows_how_long_it_had_waited() {
+        let now = Arc::new(AtomicUsize::new(3));
+        let clock = now.clone();
+        let clock = move || Duration::from_secs(clock.load(Ordering::SeqCst) as u64);
+        let (tx, rx) = outbox(clock, || {});
+        tx.send(audio(0, 1));
+        now.store(10, Ordering::SeqCst);
+        tx.send(audio(1, 1));
+        rx.recv();
+        assert_eq!(rx.waited(), Duration::from_secs(7));
+        rx.recv();
+        assert_eq!(rx.waited(), Duration::ZERO);
     }
 
     #[test]
@@ -322,7 +372,7 @@ mod tests {
         let flag = Arc::new(Flag(AtomicUsize::new(0)));
         let waker = Waker::from(flag.clone());
         let mut cx = Context::from_waker(&waker);
-        let (tx, rx) = outbox(|| {});
+        let (tx, rx) = outbox(|| Duration::ZERO, || {});
         assert!(rx.poll_recv(&mut cx).is_pending());
         tx.send(audio(0, 1));
         assert_eq!(flag.0.load(Ordering::SeqCst), 1);

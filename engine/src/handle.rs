@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! Handle --commands--> engine-step --jobs--> engine-audio --events--> Events (one outbox a context)
+//!        --recordings-> engine-voice --prompt--> back; only where the bundle can hear
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +14,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::audio::{self, Audio};
+use crate::bundle::Prompt;
 use crate::engine::Engine;
 use crate::event::{Events, outbox};
 use crate::load;
-use crate::request::{Request, Resolver};
+use crate::request::{Manner, Request, Resolver};
 use crate::stats::Stats;
+use crate::voices::{self, Hearing, LoadedVoice, VoiceError, VoiceJob, VoiceSource};
 use crate::worker::{Command, Worker};
 use crate::{ContextId, Error};
 
@@ -27,6 +30,8 @@ const COMMANDS: usize = 4096;
 /// Jobs under way to the audio thread: about two for each of a hundred contexts. When it is full the engine makes no more
 /// codes until one is done.
 const JOBS: usize = 256;
+/// Recordings that wait to be encoded: seconds of work each, and five megabytes.
+const RECORDINGS: usize = 4;
 
 /// When a caller that was turned away may ask again: speech turns of agents last some seconds, so a place is soon free.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -38,22 +43,29 @@ pub struct Handle {
     stats: Arc<Mutex<Stats>>,
     threads: Vec<JoinHandle<()>>,
     resolver: Resolver,
+    /// None where the bundle cannot hear.
+    recordings: Option<SyncSender<VoiceJob>>,
 }
 
 impl Handle {
     /// Starts the threads.
-    pub(crate) fn spawn(engine: Engine, resolver: Resolver) -> Self {
+    pub(crate) fn spawn(engine: Engine, resolver: Resolver, hearing: Option<Hearing>) -> Self {
         let sound = resolver.sound.clone();
         let (commands, inbox) = sync_channel(COMMANDS);
         let (jobs, todo) = sync_channel(JOBS);
         let stats = Arc::new(Mutex::new(Stats::new(engine.stages())));
         let worker = Worker::new(engine, inbox, jobs, stats.clone());
         let audio = audio::Side { todo, back: commands.clone(), stats: stats.clone() };
-        let threads = vec![
+        let mut threads = vec![
             spawn_named("engine-step", move || worker.run(clock())),
             spawn_named("engine-audio", move || audio.run(Audio::new(sound), clock())),
         ];
-        Self { commands, next_id: AtomicU64::new(0), stats, threads, resolver }
+        let recordings = hearing.map(|hearing| {
+            let (recordings, todo) = sync_channel(RECORDINGS);
+            threads.push(spawn_named("engine-voice", move || voices::run(hearing, &todo)));
+            recordings
+        });
+        Self { commands, next_id: AtomicU64::new(0), stats, threads, resolver, recordings }
     }
 
     /// Opens a context; its events come through the second value.
@@ -69,7 +81,7 @@ impl Handle {
         let id = ContextId(self.next_id.fetch_add(1, Ordering::Relaxed));
         self.resolver.sound.enrol(id, &mut settings);
         let commands = self.commands.clone();
-        let (outbox, events) = outbox(move || {
+        let (outbox, events) = outbox(clock(), move || {
             // A full queue means that the step thread is about to look at every outbox anyway.
             let _ = commands.try_send(Command::Drained(id));
         });
@@ -91,6 +103,15 @@ impl Handle {
     /// As [`Handle::push`].
     pub fn flush(&self, id: ContextId) -> Result<(), Error> {
         self.send(Command::Flush(id))
+    }
+
+    /// From the next chunk on a context is spoken in another style; `manner` also names the voice and the language that
+    /// it was opened with.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a value that the bundle does not have, else as [`Handle::push`].
+    pub fn restyle(&self, id: ContextId, manner: &Manner) -> Result<(), Error> {
+        self.send(Command::Restyle { id, control: self.resolver.manner(manner)? })
     }
 
     /// No more text will come; [`crate::event::Event::Done`] follows the last sound.
@@ -117,9 +138,51 @@ impl Handle {
         self.send(Command::Cancel(id))
     }
 
+    /// Makes the prompt of a voice. Blocks while a recording is encoded, and while the encoder is loaded for the first one:
+    /// some seconds.
+    ///
+    /// # Errors
+    /// See [`VoiceError`].
+    pub fn make_prompt(&self, source: VoiceSource) -> Result<Prompt, VoiceError> {
+        let samples = match source {
+            VoiceSource::Recording(samples) => samples,
+            VoiceSource::Codes(rows) => {
+                let made = Prompt::from_rows(rows, &self.resolver.prompt_rules);
+                return made.map_err(VoiceError::Codes);
+            }
+        };
+        let (answer, made) = sync_channel(1);
+        let recordings = self.recordings.as_ref().ok_or(VoiceError::Deaf)?;
+        recordings.try_send(VoiceJob { samples, answer }).map_err(|e| match e {
+            TrySendError::Full(_) => VoiceError::Busy { jobs: RECORDINGS },
+            TrySendError::Disconnected(_) => VoiceError::Stopped,
+        })?;
+        made.recv().unwrap_or(Err(VoiceError::Stopped))
+    }
+
+    /// From now on contexts may be opened with this voice; its language is the bundle's default.
+    ///
+    /// # Errors
+    /// [`VoiceError::Taken`], [`VoiceError::Full`].
+    pub fn add_voice(&self, name: impl Into<String>, prompt: Prompt) -> Result<(), VoiceError> {
+        let language = self.resolver.manifest.default_language;
+        let voice = LoadedVoice { name: name.into(), language, prompt: Arc::new(prompt) };
+        self.resolver.voices.add(voice)
+    }
+
+    /// From now on no context can be opened with this voice; those that speak with it go on. Returns whether it was there.
+    pub fn remove_voice(&self, name: &str) -> bool {
+        self.resolver.voices.remove(name)
+    }
+
     /// What the engine has done and holds, as of its last step.
     pub fn stats(&self) -> Stats {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a context for a listener would be taken now.
+    pub fn has_room(&self) -> bool {
+        self.admit().is_ok()
     }
 
     /// Whether one more listener can be kept supplied, by what sound has cost lately.
@@ -146,6 +209,8 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // Blocks while the queue is full: the step thread empties it.
         let _ = self.commands.send(Command::Stop);
+        // The voice thread ends when nobody can send it anything.
+        self.recordings = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -167,9 +232,9 @@ fn spawn_named(name: &'static str, body: impl FnOnce() + Send + 'static) -> Join
         .expect("a process that cannot start two threads cannot serve")
 }
 
-/// Time since this call, for a loop that takes time as an argument.
+/// Time since this call, for whoever takes time as an argument.
 #[expect(clippy::disallowed_methods, reason = "the engine's only clock")]
-fn clock() -> impl Fn() -> Duration {
+fn clock() -> impl Fn() -> Duration + Send + Sync {
     let origin = Instant::now();
     move || origin.elapsed()
 }

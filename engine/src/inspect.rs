@@ -1,12 +1,9 @@
 //! What is in a bundle, found out by loading all of it, one part after the other. Starts no thread and keeps nothing.
 
-use codecs::dualcodec::PromptEncoder;
-use codecs::w2vbert::{self, Statistics, W2vBert};
-use codecs::weights::{LoadError, Weights};
-
-use crate::bundle::{self, Bundle};
+use crate::bundle::Bundle;
 use crate::kernels::matrix::Precision;
 use crate::start::{self, Progress, StartError};
+use crate::voices::Hearing;
 
 /// A bundle that an engine can be started from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,24 +56,10 @@ pub fn inspect(
     }
     start::read_grammar(bundle)?;
     start::load_codec(bundle)?;
-    let hears = load_encoder(bundle)?;
+    let mut hearing = Hearing::of(bundle);
+    if let Some(hearing) = &mut hearing {
+        hearing.load()?;
+    }
+    let hears = hearing.is_some();
     Ok(Inspection { stages, window_bytes: start::window_bytes(bundle), hears })
-}
-
-/// Loads what makes codes of recordings. Returns whether there is such a thing.
-fn load_encoder(bundle: &Bundle) -> Result<bool, LoadError> {
-    let bundle::Codec::DualCodecVibeVoice { dualcodec, dualcodec_config, encoder, .. } =
-        &bundle.codec
-    else {
-        return Ok(false);
-    };
-    let Some(encoder) = encoder else { return Ok(false) };
-    let codec_config = start::dualcodec_config(dualcodec_config.as_deref())?;
-    let config = w2vbert::Config::read(&encoder.w2v_bert.join("config.json"))?;
-    let weights = Weights::open(&encoder.w2v_bert)?;
-    let semantic = W2vBert::load(&weights, &config, codec_config.w2v_output_idx)?;
-    let statistics = Statistics::read(&encoder.statistics, codec_config.semantic_input_dim)?;
-    let weights = Weights::open(dualcodec)?;
-    PromptEncoder::new(&codec_config, &weights, semantic, statistics, bundle.stages.len() - 1)?;
-    Ok(true)
 }

@@ -29,6 +29,7 @@ mod start;
 pub mod stats;
 pub mod stub;
 pub mod text;
+mod voices;
 mod worker;
 
 pub use event::{CharEnd, Event, Events, Failure, Summary};
@@ -36,9 +37,10 @@ pub use handle::Handle;
 pub use inspect::{Inspection, StageSize, inspect};
 pub use kernels::matrix::Precision;
 pub use pipeline::Segments;
-pub use request::{Request, Text};
+pub use request::{Manner, Request, Text};
 pub use start::{Options, Progress, StartError};
 pub use stats::Stats;
+pub use voices::{VoiceError, VoiceSource};
 
 /// Names a context for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

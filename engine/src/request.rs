@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
-use crate::bundle::{Manifest, Prompt};
+use crate::bundle::{Manifest, PromptRules};
 use crate::grammar::Grammar;
 use crate::guards::Guards;
 use crate::pipeline::{Segments, Settings, Source};
@@ -12,6 +12,7 @@ use crate::sampler::Sampling;
 use crate::sound::Sound;
 use crate::text::ids::{Language, Style};
 use crate::text::{self, ChunkLimits, LiveSettings, Locale, Passage, TextOptions};
+use crate::voices::{LoadedVoice, Voices};
 
 /// Frames to the first release of a live context: 0.8 s of codes, 0.4 s of sound.
 const LIVE_FIRST_FRAMES: usize = 10;
@@ -106,18 +107,22 @@ impl Request {
     }
 }
 
-/// A voice that can be asked for.
-#[derive(Debug, Clone)]
-pub(crate) struct LoadedVoice {
-    pub(crate) name: String,
-    pub(crate) language: Language,
-    pub(crate) prompt: Arc<Prompt>,
+/// How a context speaks. Anything left `None` is the bundle's default.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Name of a voice.
+    pub voice: Option<String>,
+    /// Name or code of a language.
+    pub language: Option<String>,
+    /// Name of a style.
+    pub style: Option<String>,
 }
 
 /// What requests are checked against.
 pub(crate) struct Resolver {
     pub(crate) manifest: Manifest,
-    pub(crate) voices: Vec<LoadedVoice>,
+    pub(crate) voices: Voices,
+    pub(crate) prompt_rules: PromptRules,
     pub(crate) grammar: Arc<Grammar>,
     pub(crate) sound: Sound,
     pub(crate) guards: Arc<Guards>,
@@ -131,7 +136,7 @@ impl Resolver {
     pub(crate) fn resolve(&self, request: Request) -> Result<(Settings, Source), Error> {
         let manifest = &self.manifest;
         let voice = self.voice(request.voice.as_deref())?;
-        let language = self.language(request.language.as_deref(), voice)?;
+        let language = self.language(request.language.as_deref(), &voice)?;
         let style = self.style(request.style.as_deref())?;
         let plan = self
             .sound
@@ -158,7 +163,7 @@ impl Resolver {
             silence: Arc::new(manifest.silence.clone()),
             guards: self.guards.clone(),
             tries: manifest.sampling.tries,
-            prompt: voice.prompt.clone(),
+            prompt: voice.prompt,
             control: self.control(language, style)?,
         };
         let options = TextOptions {
@@ -167,6 +172,16 @@ impl Resolver {
             ..request.options
         };
         Ok((settings, self.source(request.text, options)))
+    }
+
+    /// The control blocks of a manner.
+    ///
+    /// # Errors
+    /// A name that the bundle does not have.
+    pub(crate) fn manner(&self, manner: &Manner) -> Result<Arc<[Vec<u32>]>, Error> {
+        let voice = self.voice(manner.voice.as_deref())?;
+        let language = self.language(manner.language.as_deref(), &voice)?;
+        self.control(language, self.style(manner.style.as_deref())?)
     }
 
     fn source(&self, text: Text, options: TextOptions) -> Source {
@@ -187,12 +202,10 @@ impl Resolver {
         }
     }
 
-    fn voice(&self, name: Option<&str>) -> Result<&LoadedVoice, Error> {
+    fn voice(&self, name: Option<&str>) -> Result<LoadedVoice, Error> {
         let name = name.unwrap_or(&self.manifest.default_voice);
-        self.voices.iter().find(|v| v.name == name).ok_or_else(|| {
-            let names: Vec<&str> = self.voices.iter().map(|v| v.name.as_str()).collect();
-            Error::option("voice", name, format!("voices: {}", names.join(", ")))
-        })
+        let found = self.voices.find(name);
+        found.map_err(|names| Error::option("voice", name, format!("voices: {}", names.join(", "))))
     }
 
     fn language(&self, name: Option<&str>, voice: &LoadedVoice) -> Result<Language, Error> {

@@ -1,17 +1,17 @@
 //! From a bundle on disk to a running engine: networks, codec and voices are loaded, memory is shared out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use codecs::codes::CodeError;
 use codecs::nano::Nano;
 use codecs::reconstruct::{Codec, Dual, Family};
 use codecs::weights::{LoadError, Weights};
-use codecs::{dualcodec, vibevoice};
+use codecs::{dualcodec, recording, vibevoice};
 
 use crate::Handle;
 use crate::batch::BLOCK_TOKENS;
-use crate::bundle::{self, Bundle, VoicePrompt};
+use crate::bundle::{self, Bundle, Prompt, VoicePrompt};
 use crate::engine::Engine;
 use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
@@ -19,12 +19,16 @@ use crate::kernels::matrix::Precision;
 use crate::layout::{Vocabulary, WindowLimits};
 use crate::models::config::{REALIGN_FRAMES, open_stage};
 use crate::models::qwen3::{self, Qwen3};
-use crate::request::{LoadedVoice, Resolver};
+use crate::request::Resolver;
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
 use crate::sound::Sound;
 use crate::text::ids::{CharacterIds, IdError};
+use crate::voices::{Hearing, LoadedVoice, VoiceError, Voices};
 
+/// Longest recording that a bundle may have for a voice, in seconds: what is read of one, and half a frame for those who cut
+/// by ear.
+const RECORDING_SECONDS_MAX: f64 = 60.04;
 /// Longest control block, in ids: delimiters, a label of a few words, the line feed.
 const CONTROL_IDS: usize = 16;
 /// Key/value memory that is taken when nothing else is said: some hundred small contexts of a small voice ...
@@ -87,11 +91,15 @@ pub enum StartError {
         /// What the system said.
         reason: String,
     },
-    /// A voice is a recording, and this bundle has nothing that encodes it.
-    #[error("voice {name:?} is a recording: make codes of it first")]
+    /// A voice is a recording that no codes can be made of.
+    #[error("voice {name:?}: {}: {reason}", file.display())]
     Recording {
         /// The voice.
         name: String,
+        /// The recording.
+        file: PathBuf,
+        /// Why not.
+        reason: String,
     },
 }
 
@@ -124,7 +132,7 @@ impl Handle {
         };
         let grammar = loaded.resolver.grammar.clone();
         let engine = Engine::new(grammar, loaded.models, &blocks, budget, loaded.pool);
-        Ok(Self::spawn(engine, loaded.resolver))
+        Ok(Self::spawn(engine, loaded.resolver, loaded.hearing))
     }
 }
 
@@ -132,6 +140,7 @@ impl Handle {
 pub(crate) struct Loaded {
     pub(crate) models: Vec<Box<dyn StageModel>>,
     pub(crate) resolver: Resolver,
+    pub(crate) hearing: Option<Hearing>,
     pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
 }
 
@@ -152,11 +161,14 @@ impl Loaded {
             characters_per_second: manifest.characters_per_second.clone(),
             silence: [&silence.collapse_codes[..], &silence.ordinary_codes].concat(),
         };
-        let voices = bundle.voices.iter().map(load_voice).collect::<Result<_, _>>()?;
+        let mut hearing = Hearing::of(bundle);
+        let load = |voice| load_voice(voice, hearing.as_mut());
+        let voices = bundle.voices.iter().map(load).collect::<Result<_, _>>()?;
         let sound = Sound::Codec(Arc::new(load_codec(bundle)?));
         let guards = Arc::new(guards);
-        let resolver = Resolver { manifest, voices, grammar, sound, guards };
-        Ok(Self { models, resolver, pool })
+        let (voices, prompt_rules) = (Voices::new(voices), bundle.prompt_rules());
+        let resolver = Resolver { manifest, voices, prompt_rules, grammar, sound, guards };
+        Ok(Self { models, resolver, hearing, pool })
     }
 }
 
@@ -228,15 +240,25 @@ pub(crate) fn read_grammar(bundle: &Bundle) -> Result<Grammar, LoadError> {
     Ok(Grammar { stages: bundle.stages.iter().map(stage).collect::<Result<_, LoadError>>()? })
 }
 
-fn load_voice(voice: &bundle::Voice) -> Result<LoadedVoice, StartError> {
-    match &voice.prompt {
-        VoicePrompt::Codes(prompt) => Ok(LoadedVoice {
-            name: voice.name.clone(),
-            language: voice.language,
-            prompt: Arc::new(prompt.clone()),
-        }),
-        VoicePrompt::Audio(_) => Err(StartError::Recording { name: voice.name.clone() }),
-    }
+fn load_voice(
+    voice: &bundle::Voice,
+    hearing: Option<&mut Hearing>,
+) -> Result<LoadedVoice, StartError> {
+    let prompt = match &voice.prompt {
+        VoicePrompt::Codes(prompt) => prompt.clone(),
+        VoicePrompt::Audio(file) => encode(file, hearing).map_err(|reason| {
+            StartError::Recording { name: voice.name.clone(), file: file.clone(), reason }
+        })?,
+    };
+    Ok(LoadedVoice { name: voice.name.clone(), language: voice.language, prompt: Arc::new(prompt) })
+}
+
+/// Makes a prompt of a recording, or says in words why not.
+fn encode(file: &Path, hearing: Option<&mut Hearing>) -> Result<Prompt, String> {
+    let hearing = hearing.ok_or_else(|| VoiceError::Deaf.to_string())?;
+    let bytes = std::fs::read(file).map_err(|e| format!("cannot read: {e}"))?;
+    let samples = recording::read(&bytes, RECORDING_SECONDS_MAX).map_err(|e| e.to_string())?;
+    hearing.encode(&samples).map_err(|e| e.to_string())
 }
 
 pub(crate) fn load_codec(bundle: &Bundle) -> Result<Codec, StartError> {

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Text { id: ContextId, delta: String },
     /// Speak what there is.
     Flush(ContextId),
+    /// What is cut from now on is spoken with these control blocks.
+    Restyle { id: ContextId, control: Arc<[Vec<u32>]> },
     /// No more text.
     End(ContextId),
     /// So many samples were heard.
@@ -104,6 +106,7 @@ impl Worker {
                     Err(TryRecvError::Empty) => break,
                 }
             }
+            self.let_go();
             let now = clock();
             let step = if self.send_jobs() { self.step(now) } else { Step::default() };
             let sent = self.send_jobs();
@@ -134,6 +137,7 @@ impl Worker {
             }
             Command::Text { id, delta } => self.with(id, |c| c.push(&delta, now)),
             Command::Flush(id) => self.with(id, |c| c.flush(now)),
+            Command::Restyle { id, control } => self.with(id, |c| c.restyle(control)),
             Command::End(id) => self.with(id, |c| c.end(now)),
             Command::Played { id, position } => self.with(id, |c| c.played(position, now)),
             Command::Cancel(id) => self.cancel(id),
@@ -171,6 +175,14 @@ impl Worker {
         self.outgoing.push_back(AudioCommand::Close(id));
     }
 
+    /// A reader's word that it has gone may have found the command queue full.
+    fn let_go(&mut self) {
+        let gone = self.readers.iter().filter(|(_, reader)| reader.outbox.reader_gone());
+        for id in gone.map(|(&id, _)| id).collect::<Vec<_>>() {
+            self.cancel(id);
+        }
+    }
+
     fn step(&mut self, now: Duration) -> Step {
         let readers = &self.readers;
         let held_up =
@@ -206,6 +218,9 @@ impl Worker {
 
     /// Shows what a step did, and what there is after it.
     fn publish(&mut self, tokens: usize, started: Duration, ended: Duration) {
+        for (&id, reader) in &self.readers {
+            reader.outbox.hold(self.engine.held_blocks(id));
+        }
         let took = ended.saturating_sub(started);
         if tokens > 0 {
             self.load.ran(took, std::mem::take(&mut self.frames));

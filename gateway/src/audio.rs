@@ -7,7 +7,7 @@
 //! It knows no contexts and no queues. A context has its own, so that each begins as on a new line.
 
 use bytes::Bytes;
-use codecs::opus::{Encoder, EncoderConfig, OpusError, Tail};
+use codecs::opus::{Encoder, EncoderConfig, OpusError, Tail, is_dtx};
 use codecs::resample::Resampler;
 use codecs::{g711, pcm};
 
@@ -42,6 +42,7 @@ impl PacketMaker {
                     sample_rate: ENGINE_RATE,
                     frame: format.frame,
                     bitrate: format.bitrate,
+                    dtx: format.dtx,
                     ..EncoderConfig::default()
                 };
                 Writer::Opus(Box::new(Encoder::new(&config)?))
@@ -71,7 +72,7 @@ impl PacketMaker {
         match &mut self.writer {
             Writer::Opus(encoder) => {
                 let full = encoder.push(samples)?.into_iter();
-                Ok(full.map(|p| Packet { bytes: p.into(), duration, last: false }).collect())
+                Ok(full.map(|bytes| opus(bytes, duration)).collect())
             }
             Writer::Plain { codec, resampler, carry } => {
                 resampler.push(samples, carry);
@@ -92,8 +93,7 @@ impl PacketMaker {
             Writer::Opus(encoder) => {
                 let Tail { packets, .. } = encoder.finish()?;
                 let duration = self.packet as u64;
-                let packet = |p: Vec<u8>| Packet { bytes: p.into(), duration, last: false };
-                packets.into_iter().map(packet).collect()
+                packets.into_iter().map(|bytes| opus(bytes, duration)).collect()
             }
             Writer::Plain { codec, resampler, carry } => {
                 resampler.finish(carry);
@@ -118,6 +118,10 @@ fn cut(codec: Codec, carry: &mut Vec<f32>, packet: usize) -> Vec<Packet> {
     packets
 }
 
+fn opus(bytes: Vec<u8>, duration: u64) -> Packet {
+    Packet { silent: is_dtx(&bytes), bytes: bytes.into(), duration, last: false }
+}
+
 fn plain(codec: Codec, samples: &[f32]) -> Packet {
     let mut bytes = Vec::new();
     match codec {
@@ -126,7 +130,8 @@ fn plain(codec: Codec, samples: &[f32]) -> Packet {
         Codec::Alaw => bytes.extend(samples.iter().map(|&s| g711::alaw_encode(pcm::to_i16(s)))),
         Codec::PcmS16le | Codec::Opus => pcm::extend_i16_le(&mut bytes, samples),
     }
-    Packet { bytes: Bytes::from(bytes), duration: samples.len() as u64, last: false }
+    let duration = samples.len() as u64;
+    Packet { bytes: Bytes::from(bytes), duration, silent: false, last: false }
 }
 
 #[cfg(test)]
@@ -155,7 +160,20 @@ mod tests {
     }
 
     fn format(codec: Codec, sample_rate: u32) -> Format {
-        Format { codec, sample_rate, frame: FrameDuration::Ms20, bitrate: 32_000 }
+        let frame = FrameDuration::Ms20;
+        Format { codec, sample_rate, frame, bitrate: 32_000, pack: 1, dtx: false }
+    }
+
+    #[test]
+    fn silence_is_told_apart_when_dtx_was_asked_for() {
+        let silent = |dtx| {
+            let format = Format { dtx, ..format(Codec::Opus, 48_000) };
+            let mut maker = PacketMaker::new(&format).unwrap();
+            let packets = maker.push(&[0.0; 48_000]).unwrap();
+            packets.iter().filter(|packet| packet.silent).count()
+        };
+        assert_eq!(silent(false), 0);
+        assert!(silent(true) > 50, "{}", silent(true));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::Serialize;
 #[expect(missing_docs, reason = "docs/protocol.md says what each means")]
 pub enum Code {
     BadMessage,
+    Unauthorized,
     UnknownVoice,
     UnknownModel,
     UnknownLanguage,
@@ -28,6 +29,7 @@ pub enum Code {
     SlowConsumer,
     IdleTimeout,
     StartTimeout,
+    Replaced,
     MessageTooBig,
     EngineFailed,
     ShuttingDown,
@@ -50,7 +52,9 @@ impl Code {
     pub fn severity(self) -> Severity {
         match self {
             Self::CtxIdle | Self::EngineFailed => Severity::Context,
+            Self::Unauthorized => Severity::Session(4401),
             Self::SlowConsumer | Self::IdleTimeout | Self::StartTimeout => Severity::Session(4408),
+            Self::Replaced => Severity::Session(4409),
             Self::MessageTooBig => Severity::Session(1009),
             Self::ShuttingDown => Severity::Session(1012),
             Self::Internal => Severity::Session(1011),
@@ -62,6 +66,7 @@ impl Code {
     pub fn name(self) -> &'static str {
         match self {
             Self::BadMessage => "bad_message",
+            Self::Unauthorized => "unauthorized",
             Self::UnknownVoice => "unknown_voice",
             Self::UnknownModel => "unknown_model",
             Self::UnknownLanguage => "unknown_language",
@@ -82,6 +87,7 @@ impl Code {
             Self::SlowConsumer => "slow_consumer",
             Self::IdleTimeout => "idle_timeout",
             Self::StartTimeout => "start_timeout",
+            Self::Replaced => "replaced",
             Self::MessageTooBig => "message_too_big",
             Self::EngineFailed => "engine_failed",
             Self::ShuttingDown => "shutting_down",

@@ -1,6 +1,7 @@
 //! Doors for fuzzers: whatever bytes come in, each returns without a panic. `fuzz/` has a target for each, and
 //! `tests/fuzz.rs` goes through them with mutations of a small corpus.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use engine::text::{LiveSettings, Need, Passage, TextOptions};
 
 use crate::client;
+use crate::config;
 use crate::protocol::{Catalogue, Input, Limits, Model, Output, Packet, Session, Setup, Voice};
 
 /// Takes whatever comes.
@@ -19,6 +21,7 @@ pub const DOORS: &[(&str, Door)] = &[
     ("server_messages", server_messages),
     ("binary_header", binary_header),
     ("text", text),
+    ("settings", settings),
 ];
 
 /// Time that passes behind each message.
@@ -45,12 +48,28 @@ pub fn native_messages(data: &[u8]) {
     }
 }
 
-/// Stands in for the engine: opens what it is asked to, and gives it a packet.
+/// Stands in for the driver and the engine: opens what it is asked to, and gives it a packet.
 fn answer(session: &mut Session, now: Duration) {
     while let Some(output) = session.poll_output() {
-        let Output::Open { context, .. } = output else { continue };
+        let context = match output {
+            Output::Open { context, .. } => context,
+            Output::Cancel(context) => {
+                session.handle_input(now, Input::Freed { context, kv_blocks: 1 });
+                continue;
+            }
+            Output::Resume(_) => {
+                session.handle_input(now, Input::ResumeRefused);
+                continue;
+            }
+            _ => continue,
+        };
         session.handle_input(now, Input::Opened { context, answer: Ok(()) });
-        let packet = Packet { bytes: Bytes::from_static(b"sound"), duration: 960, last: false };
+        let packet = Packet {
+            bytes: Bytes::from_static(b"sound"),
+            duration: 960,
+            silent: false,
+            last: false,
+        };
         session
             .handle_input(now, Input::Packets { context, packets: vec![packet], generated: 480 });
     }
@@ -70,6 +89,7 @@ fn setup() -> Setup {
         category: "premade",
         languages,
         styles,
+        owner: None,
     };
     let catalogue =
         Catalogue { models: vec![model], voices: vec![voice], default_voice: "ann".into() };
@@ -112,4 +132,11 @@ pub fn text(data: &[u8]) {
     passage.end(now);
     while passage.cut(now, Need::Urgent).is_some() {}
     assert!(passage.is_drained(), "text is kept back behind its end");
+}
+
+/// A settings file.
+pub fn settings(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        let _ = config::parse(Path::new("dovecote.toml"), text);
+    }
 }

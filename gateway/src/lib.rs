@@ -1,17 +1,22 @@
 //! The gateway: commands and servers over the engine.
 
+mod access;
 mod audio;
+pub mod auth;
 pub mod chance;
 pub mod client;
 pub mod commands;
 pub mod config;
+mod container;
 mod control;
 mod driver;
 pub mod error;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod locks;
 mod metrics;
 pub mod protocol;
 pub mod server;
 mod sessions;
 mod transport;
+mod voices;

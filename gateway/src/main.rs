@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use gateway::commands::{self, CommandError, bench, check, say, serve, text, voices};
+use gateway::commands::{self, CommandError, bench, check, fetch, say, serve, text, voices};
 use gateway::config::{Config, Flags, LogFormat};
 use tracing_subscriber::EnvFilter;
 
@@ -37,6 +37,8 @@ enum Command {
     Voices(voices::Args),
     /// Load a bundle and say what is in it, or what is wrong with it
     Check(check::Args),
+    /// Download a bundle, or list one for others to download
+    Fetch(fetch::Args),
 }
 
 fn main() -> ExitCode {
@@ -68,12 +70,15 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Text(args)) => text::run(args, &config),
         Some(Command::Voices(args)) => voices::run(args, &config),
         Some(Command::Check(args)) => check::run(args, &config),
+        Some(Command::Fetch(args)) => fetch::run(args),
     }
 }
 
 /// Log lines go to standard error: standard output may carry sound. `RUST_LOG` chooses more finely than `-v`.
 fn init_log(config: &Config) {
     let level = if config.verbose { "info" } else { "warn" };
+    let access = if config.gateway.logs.access { "info" } else { "off" };
+    let level = format!("{level},access={access}");
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match config.log_format {

@@ -2,25 +2,31 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use axum::serve::ListenerExt;
-use axum::{Router, response::Response};
+use axum::{Router, middleware, response::Response};
 use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
+use crate::access;
+use crate::auth::{Caller, Over};
 use crate::config::Gateway;
+use crate::driver::Clock;
+use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
-use crate::sessions::Sessions;
+use crate::sessions::{Admission, Refused, Sessions};
+use crate::transport::accept::Acceptor;
+use crate::transport::http::gate::{self, too_many};
 use crate::transport::{http, ws};
+use crate::voices::Voices;
 
 /// Spoken once before the first guest, so that nobody pays for cold caches.
 const WARM_UP: &str = "Hello, this is a first word.";
@@ -31,18 +37,20 @@ const LINGER: Duration = Duration::from_secs(5);
 pub(crate) struct Server {
     pub(crate) config: Gateway,
     pub(crate) engine: Arc<engine::Handle>,
-    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) voices: Voices,
     pub(crate) sessions: Sessions,
+    pub(crate) locks: Locks,
     pub(crate) metrics: Arc<Metrics>,
     is_warm: AtomicBool,
+    clock: Clock,
 }
 
 impl Server {
-    /// What a new session is given.
-    pub(crate) fn session_setup(&self) -> Setup {
+    /// What a new session of this key is given.
+    pub(crate) fn session_setup(&self, key: Option<&str>) -> Setup {
         Setup {
             limits: self.config.limits.clone(),
-            catalogue: self.catalogue.clone(),
+            catalogue: self.voices.catalogue().seen_by(key),
             session_id: format!("s_{}", random_hex()),
             token: format!("r_{}", random_hex()),
             unix_ms: unix_ms(),
@@ -54,13 +62,61 @@ impl Server {
         self.is_warm.load(Ordering::Relaxed)
             && !self.sessions.is_draining()
             && self.sessions.has_room()
+            && self.engine.has_room()
+    }
+
+    /// Time since the server began: what the limits of keys count by.
+    pub(crate) fn since_start(&self) -> Duration {
+        self.clock.now()
+    }
+
+    /// Takes a place for somebody, of the house and of those of the key.
+    ///
+    /// # Errors
+    /// Which are all taken.
+    pub(crate) fn admit(&self, caller: &Caller) -> Result<Admission, NoPlace> {
+        let key_place = caller.allowance.session().map_err(NoPlace::from);
+        let place = key_place.and_then(|key| Ok(self.sessions.admit()?.with(key)));
+        place.inspect_err(|refused| {
+            let refusals = &self.metrics.wire.sessions.refused;
+            refusals.with_label_values(&[refused.reason()]).inc();
+        })
+    }
+}
+
+/// Whose places are all taken; becomes the answer that says so.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoPlace {
+    #[error(transparent)]
+    Key(#[from] Over),
+    #[error(transparent)]
+    House(#[from] Refused),
+}
+
+impl NoPlace {
+    /// In a word, for the metrics.
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Key(_) => "key",
+            Self::House(Refused::Full { .. }) => "full",
+            Self::House(Refused::Draining) => "draining",
+        }
+    }
+}
+
+impl IntoResponse for NoPlace {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Key(over) => too_many(&over),
+            Self::House(refused) => http::busy(&refused),
+        }
     }
 }
 
 /// Serves until `shutdown` comes true and everybody has left, or their time was over.
 ///
 /// # Errors
-/// The listener failed.
+/// A file or folder that the settings name cannot be used.
 pub async fn run(
     config: Gateway,
     listener: TcpListener,
@@ -68,24 +124,41 @@ pub async fn run(
     catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let model = catalogue.models.first().map_or("", |model| &*model.id);
+    let locks = Locks::new(&config).map_err(io::Error::other)?;
+    run_with(locks, config, listener, engine, catalogue, shutdown).await
+}
+
+/// As [`run`], behind locks that the caller can have read again meanwhile.
+///
+/// # Errors
+/// The folder of voices cannot be used.
+pub async fn run_with(
+    locks: Locks,
+    config: Gateway,
+    listener: TcpListener,
+    engine: Arc<engine::Handle>,
+    catalogue: Catalogue,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let model = catalogue.models.first().map(|model| model.id.clone()).unwrap_or_default();
+    let voices = Voices::open(config.voices.clone(), engine.clone(), catalogue);
     let server = Arc::new(Server {
         sessions: Sessions::new(config.server.max_sessions),
+        locks: locks.clone(),
         config,
-        metrics: Arc::new(Metrics::new(engine.clone(), model)),
+        metrics: Arc::new(Metrics::new(engine.clone(), &model)),
         engine,
-        catalogue: Arc::new(catalogue),
+        voices: voices.map_err(io::Error::other)?,
         is_warm: AtomicBool::new(false),
+        clock: Clock::start(),
     });
-    // Small frames must not wait for the answer to those before.
-    let listener = listener.tap_io(|stream| {
-        let _ = stream.set_nodelay(true);
-    });
-    let (stop, stopped) = oneshot::channel::<()>();
-    let service = routes(server.clone()).into_make_service_with_connect_info::<SocketAddr>();
-    let served = axum::serve(listener, service).with_graceful_shutdown(async move {
-        let _ = stopped.await;
-    });
+    let (stop, stopped) = watch::channel(false);
+    let acceptor = Acceptor {
+        router: routes(server.clone()),
+        tls: locks.tls.clone(),
+        settings: server.config.server.clone(),
+        stop: stopped,
+    };
     let life = async {
         tokio::pin!(shutdown);
         tokio::select! {
@@ -96,22 +169,29 @@ pub async fn run(
         let limit = server.config.server.drain;
         // Sessions keep to the limit by themselves; the body of a request whose reader sleeps does not.
         let _ = tokio::time::timeout(limit + LINGER, server.sessions.drain(limit)).await;
-        let _ = stop.send(());
+        stop.send_replace(true);
         tokio::time::sleep(LINGER).await;
     };
     tokio::select! {
-        result = served => result,
-        () = life => Ok(()),
+        () = acceptor.run(listener) => {}
+        () = life => {}
+        () = locks.watch() => {}
     }
+    Ok(())
 }
 
 fn routes(server: Arc<Server>) -> Router {
     let body_bytes = server.config.server.max_body_bytes;
-    Router::new()
+    let guarded = Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/v1/audio/speech", post(http::speech::speak))
-        .route("/v1/voices", get(http::voices))
+        .route("/v1/voices", http::voices::all(&server.config.voices))
+        .route("/v1/voices/{id}", http::voices::one())
         .route("/v1/models", get(http::models))
+        .route("/v1/tokens", post(http::tokens::issue))
+        .route_layer(middleware::from_fn_with_state(server.clone(), gate::gate));
+    Router::new()
+        .merge(guarded)
         .route("/metrics", get(http::metrics))
         .route("/healthz", get(http::health))
         .route("/readyz", get(http::ready))
@@ -120,7 +200,9 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/demo/", get(http::demo::index))
         .route("/demo/{file}", get(http::demo::file))
         .fallback(not_found)
+        .method_not_allowed_fallback(not_found)
         .layer(DefaultBodyLimit::max(body_bytes))
+        .layer(middleware::from_fn_with_state(server.clone(), access::layer))
         .with_state(server)
 }
 
@@ -161,8 +243,9 @@ pub(crate) fn random_hex() -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// The time of day, in milliseconds of Unix time.
 #[expect(clippy::disallowed_methods, reason = "the server tells its clients the time of day")]
-fn unix_ms() -> u64 {
+pub(crate) fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX))
 }

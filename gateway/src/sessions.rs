@@ -1,9 +1,19 @@
-//! Who is being served: how many at once, and how everybody is asked to leave.
+//! Who is being served: how many at once, how everybody is asked to leave, and where a client finds the session that it had.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use dashmap::DashMap;
+use subtle::ConstantTimeEq;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+
+use crate::protocol::Resume;
+use crate::transport::ws::Socket;
+
+/// Clients that stand at the door of one session at the same time; one is the rule.
+const NEWCOMERS: usize = 4;
+
+use crate::auth::Place;
 
 /// A place in the house; given back when it is dropped.
 #[derive(Debug)]
@@ -11,6 +21,14 @@ pub(crate) struct Admission {
     /// Becomes the time that is left, when the server goes down.
     pub(crate) drain: watch::Receiver<Option<Duration>>,
     _place: OwnedSemaphorePermit,
+    _key_place: Option<Place>,
+}
+
+impl Admission {
+    /// The same, with a place of those that the key has.
+    pub(crate) fn with(self, key_place: Place) -> Self {
+        Self { _key_place: Some(key_place), ..self }
+    }
 }
 
 /// Why nobody is let in.
@@ -27,19 +45,59 @@ pub(crate) enum Refused {
     Draining,
 }
 
+/// A client that wants to go on with a session.
+pub(crate) struct Newcomer {
+    /// Its connection.
+    pub(crate) socket: Socket,
+    /// What it says.
+    pub(crate) resume: Resume,
+    /// Gets the connection back if the session cannot go on.
+    pub(crate) refused: oneshot::Sender<Socket>,
+}
+
+/// Where newcomers knock.
+#[derive(Debug)]
+struct Door {
+    token: String,
+    knock: mpsc::Sender<Newcomer>,
+}
+
+/// A session that can be found; until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Kept<'a> {
+    sessions: &'a Sessions,
+    session_id: String,
+    /// Who has come.
+    pub(crate) newcomers: mpsc::Receiver<Newcomer>,
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.sessions.doors.remove(&self.session_id);
+        self.newcomers.close();
+        while let Ok(newcomer) = self.newcomers.try_recv() {
+            // A newcomer that is gone itself needs nothing back.
+            let _ = newcomer.refused.send(newcomer.socket);
+        }
+    }
+}
+
 /// All connections that are served: sessions, and requests that are being answered with sound.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     places: Arc<Semaphore>,
     places_total: u32,
     drain: watch::Sender<Option<Duration>>,
+    /// By the session's id.
+    doors: DashMap<String, Door>,
 }
 
 impl Sessions {
     /// A house with so many places.
     pub(crate) fn new(places_total: u32) -> Self {
         let places = Arc::new(Semaphore::new(places_total as usize));
-        Self { places, places_total, drain: watch::Sender::new(None) }
+        let doors = DashMap::new();
+        Self { places, places_total, drain: watch::Sender::new(None), doors }
     }
 
     /// Takes a place.
@@ -52,7 +110,36 @@ impl Sessions {
         }
         let place = self.places.clone().try_acquire_owned();
         let place = place.map_err(|_| Refused::Full { places: self.places_total })?;
-        Ok(Admission { drain: self.drain.subscribe(), _place: place })
+        Ok(Admission { drain: self.drain.subscribe(), _place: place, _key_place: None })
+    }
+
+    /// Lets a session be found by who knows its id and token.
+    pub(crate) fn keep(&self, session_id: &str, token: &str) -> Kept<'_> {
+        let (knock, newcomers) = mpsc::channel(NEWCOMERS);
+        self.doors.insert(session_id.to_owned(), Door { token: token.to_owned(), knock });
+        Kept { sessions: self, session_id: session_id.to_owned(), newcomers }
+    }
+
+    /// Hands a connection over to the session that it belongs to.
+    ///
+    /// # Errors
+    /// The connection, when there is no such session or it cannot go on.
+    pub(crate) async fn hand_over(&self, socket: Socket, resume: Resume) -> Result<(), Socket> {
+        let knock = self.doors.get(&resume.session_id).and_then(|door| {
+            // How much of a guess is right must not show in how long the answer takes.
+            let is_right = door.token.as_bytes().ct_eq(resume.token.as_bytes());
+            bool::from(is_right).then(|| door.knock.clone())
+        });
+        let Some(knock) = knock else { return Err(socket) };
+        let (refused, answer) = oneshot::channel();
+        if let Err(error) = knock.try_send(Newcomer { socket, resume, refused }) {
+            return Err(error.into_inner().socket);
+        }
+        match answer.await {
+            Ok(socket) => Err(socket),
+            // Taken in: the sender was dropped.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Whether everybody is leaving.

@@ -86,13 +86,6 @@ impl House {
         self.http(&format!("GET {path} HTTP/1.0\r\n\r\n")).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> (u16, Vec<u8>) {
-        let body = body.to_string();
-        let length = body.len();
-        let head = format!("POST {path} HTTP/1.0\r\nContent-Type: application/json\r\n");
-        self.http(&format!("{head}Content-Length: {length}\r\n\r\n{body}")).await
-    }
-
     async fn http(&self, request: &str) -> (u16, Vec<u8>) {
         let (head, body) = self.answer(request).await;
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body)
@@ -348,21 +341,58 @@ async fn the_demo_page_comes_whole_from_here_and_may_reach_nobody_else() {
     }
 }
 
+/// Asks for a session that outlives its socket, and lets it speak until some packets have come. Returns where to resume.
+async fn lose(house: &House, packets: u32) -> (Client, Value) {
+    let mut client = house.connect().await;
+    client.send(json!({"type": "session.start", "resume_window_ms": 15_000})).await;
+    let ready = client.until("session.ready").await.1;
+    client.send(json!({"type": "context.open", "ctx": "t1"})).await;
+    let text = "Hello there, how can I help you today? I am listening to every word.";
+    let message = json!({"type": "text", "ctx": "t1", "seq": 0, "text": text, "end": true});
+    client.send(message).await;
+    let opened = client.until("context.opened").await.1;
+    client.packets(packets as usize).await;
+    let place = json!({
+        "session_id": ready["session_id"], "token": ready["token"],
+        "last_n": opened["n"], "last": {"t1": packets - 1}
+    });
+    (client, place)
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn speech_is_answered_in_the_format_asked_for_or_not_at_all() {
+async fn a_client_that_lost_its_socket_goes_on_where_it_was() {
     let house = House::open().await;
-    let ask = |format: &str| json!({"model": "tts-1", "input": "Hello there.", "voice": "alloy", "response_format": format});
-    let (status, wav) = house.post("/v1/audio/speech", &ask("wav")).await;
-    assert_eq!((status, &wav[..4], &wav[8..12]), (200, &b"RIFF"[..], &b"WAVE"[..]));
-    let heard = codecs::wav::Wav::read(&wav).unwrap();
-    let (_, pcm) = house.post("/v1/audio/speech", &ask("pcm")).await;
-    assert_eq!((heard.sample_rate, heard.samples.len() * 2), (24_000, pcm.len()));
-    let (_, ogg) = house.post("/v1/audio/speech", &ask("opus")).await;
-    let ogg = codecs::ogg::OggOpus::read(&ogg).unwrap();
-    assert_eq!(ogg.end, 312 + pcm.len() as u64);
-    let (status, refused) = house.post("/v1/audio/speech", &ask("mp3")).await;
-    let error = serde_json::from_slice::<Value>(&refused).unwrap()["error"].clone();
-    assert_eq!((status, &error["param"]), (400, &json!("response_format")));
-    assert!(error["message"].as_str().unwrap().contains("wav, pcm, opus"));
+    let (client, place) = lose(&house, 10).await;
+    drop(client);
+    let mut client = house.connect().await;
+    client.send(json!({"type": "session.start", "resume": place})).await;
+    let ready = client.until("session.ready").await.1;
+    assert_eq!((&ready["resumed"], &ready["next_text_seq"]["t1"]), (&json!(true), &json!(1)));
+    let (before, done) = client.until("context.done").await;
+    let sequence = |seen: &Seen| if let Seen::Audio { seq, .. } = seen { Some(*seq) } else { None };
+    let packets: Vec<u32> = before.iter().filter_map(sequence).collect();
+    let last = done["seq_last"].as_u64().unwrap() as u32;
+    assert_eq!(packets, (10..=last).collect::<Vec<_>>());
+    client.send(json!({"type": "session.end"})).await;
+    client.until("session.closing").await;
     house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_socket_takes_a_session_over() {
+    let house = House::open().await;
+    let (mut first, place) = lose(&house, 1).await;
+    let mut stranger = house.connect().await;
+    let mut guess = place.clone();
+    guess["token"] = json!("r_0");
+    stranger.send(json!({"type": "session.start", "resume": guess})).await;
+    assert_eq!(stranger.until("session.ready").await.1["resumed"], false);
+    assert_eq!(stranger.until("error").await.1["code"], "resume_unknown");
+    let mut second = house.connect().await;
+    second.send(json!({"type": "session.start", "resume": place})).await;
+    assert_eq!(second.until("session.ready").await.1["resumed"], true);
+    assert_eq!(first.until("error").await.1["code"], "replaced");
+    assert!(matches!(first.next().await, Seen::Close(4409)));
+    second.until("context.done").await;
+    drop((stranger, second));
 }

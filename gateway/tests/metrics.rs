@@ -9,12 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::bundle::Bundle;
+use futures_util::{SinkExt, StreamExt};
 use gateway::config::Gateway;
-use gateway::protocol::Catalogue;
+use gateway::protocol::{Catalogue, SUBPROTOCOL};
 use gateway::server;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 /// Longest wait for anything at all: a debug build on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -84,6 +88,45 @@ impl House {
     }
 }
 
+/// A session under way.
+struct Guest(WebSocketStream<TcpStream>);
+
+impl Guest {
+    async fn enter(house: &House) -> Self {
+        let url = format!("ws://{}/v1/tts/stream", house.address);
+        let mut request = url.into_client_request().unwrap();
+        let protocol = SUBPROTOCOL.parse().unwrap();
+        request.headers_mut().insert("Sec-WebSocket-Protocol", protocol);
+        let stream = TcpStream::connect(house.address).await.unwrap();
+        let (socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+        let mut guest = Self(socket);
+        guest.say(json!({"type": "session.start"})).await;
+        guest
+    }
+
+    async fn say(&mut self, message: serde_json::Value) {
+        self.0.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    /// Reads up to a message of a type; the length of all sound before it in packets.
+    async fn until(&mut self, kind: &str) -> usize {
+        let mut packets = 0;
+        loop {
+            let message = tokio::time::timeout(PATIENCE, self.0.next()).await.unwrap();
+            match message.unwrap().unwrap() {
+                Message::Binary(_) => packets += 1,
+                Message::Text(text) => {
+                    let event: serde_json::Value = serde_json::from_str(&text).unwrap();
+                    if event["type"] == kind {
+                        return packets;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 /// A metric, all its series together.
 fn sum(series: &BTreeMap<String, f64>, name: &str) -> f64 {
     let of = |key: &str| key.split('{').next() == Some(name);
@@ -126,4 +169,63 @@ async fn a_thousand_voices_that_are_not_there_add_no_series() {
         let has = |label: &&str| key.contains(&format!("{label}=\""));
         assert!(!told.iter().any(has), "{key}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_counted_while_it_lives_and_by_what_it_did() {
+    let house = House::open().await;
+    let before = house.scrape().await;
+    let mut guest = Guest::enter(&house).await;
+    guest.until("session.ready").await;
+    house.until("dovecote_sessions_open", |open| open == 1.0).await;
+    guest.say(json!({"type": "context.open", "ctx": "a"})).await;
+    guest
+        .say(json!({"type": "text", "ctx": "a", "seq": 0, "text": "Hello you.", "end": true}))
+        .await;
+    let packets = guest.until("context.done").await;
+    guest.say(json!({"type": "context.open", "ctx": "b"})).await;
+    guest.until("context.opened").await;
+    assert_eq!(sum(&house.scrape().await, "dovecote_contexts_open"), 1.0);
+    guest.say(json!({"type": "cancel", "ctx": "b"})).await;
+    guest.until("context.cancelled").await;
+    guest.say(json!({"type": "cancel", "ctx": "a"})).await;
+    guest.until("context.cancelled").await;
+    guest.say(json!({"type": "flush", "ctx": "nobody"})).await;
+    guest.until("error").await;
+    // Leaves with a context that is still open.
+    guest.say(json!({"type": "context.open", "ctx": "c"})).await;
+    guest.until("context.opened").await;
+    drop(guest);
+    house.until("dovecote_sessions_open", |open| open == 0.0).await;
+    let after = house.scrape().await;
+    let grown = |name| sum(&after, name) - sum(&before, name);
+    assert_eq!(grown("dovecote_sessions_total"), 1.0);
+    assert_eq!(after["dovecote_sessions_total{outcome=\"gone\"}"], 1.0);
+    assert_eq!(grown("dovecote_contexts_open"), 0.0);
+    assert_eq!(grown("dovecote_contexts_done_total"), 1.0);
+    assert_eq!(after["dovecote_contexts_cancelled_total{reason=\"client\"}"], 1.0);
+    assert_eq!(after["dovecote_contexts_cancelled_total{reason=\"gone\"}"], 1.0);
+    assert_eq!(grown("dovecote_late_cancels_total"), 1.0);
+    assert_eq!(grown("dovecote_cancel_seconds_count"), 2.0);
+    assert_eq!(after["dovecote_errors_total{code=\"ctx_unknown\"}"], 1.0);
+    assert_eq!(grown("dovecote_packets_total"), packets as f64);
+    assert_eq!(grown("dovecote_first_audio_seconds_count"), 1.0);
+    assert!(grown("dovecote_event_to_write_seconds_count") >= 1.0);
+    assert_eq!(grown("dovecote_text_characters_total"), 10.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_is_named_and_a_sane_name_of_the_client_is_kept() {
+    let house = House::open().await;
+    let id = async |header: &str| {
+        let (head, _) = house.http(&format!("GET /healthz HTTP/1.0\r\n{header}\r\n")).await;
+        let head = head.to_lowercase();
+        let id = head.lines().find_map(|line| line.strip_prefix("x-request-id: "));
+        id.unwrap().to_owned()
+    };
+    assert_eq!(id("x-request-id: call-7\r\n").await, "call-7");
+    let (random, other) = (id("").await, id("x-request-id: not sane\r\n").await);
+    assert!(random.len() == 32 && other.len() == 32 && random != other);
+    let (head, _) = house.http("GET /nowhere HTTP/1.0\r\n\r\n").await;
+    assert!(head.contains(" 404 ") && head.to_lowercase().contains("x-request-id: "), "{head}");
 }

@@ -15,6 +15,7 @@ mod write;
 pub use read::OggOpus;
 pub use write::OggWriter;
 
+use crate::limited::TooLong;
 use crate::opus::OpusError;
 
 const HEAD_MAGIC: &[u8; 8] = b"OpusHead";
@@ -53,6 +54,9 @@ pub enum OggError {
         /// The limit.
         samples_max: usize,
     },
+    /// A longer file than the caller allows.
+    #[error(transparent)]
+    Longer(#[from] TooLong),
 }
 
 #[cfg(test)]

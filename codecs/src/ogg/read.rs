@@ -5,7 +5,11 @@ use std::io::Cursor;
 use ::ogg::{Packet, PacketReader};
 
 use super::{HEAD_MAGIC, OggError, OggHead, TAGS_MAGIC};
+use crate::limited::TooLong;
 use crate::opus::{self, CLOCK_RATE, Decoder};
+
+/// The most that a file's packets may hold beside its audio on the 48 kHz clock: the largest pre-skip, and the rest of a packet.
+const PADDING_TICKS_MAX: u64 = u16::MAX as u64 + 5_760;
 
 /// The first Opus stream of a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +32,17 @@ impl OggOpus {
     /// # Errors
     /// Damaged pages, a stream that is not mono or stereo Opus, packets that are not Opus.
     pub fn read(bytes: &[u8]) -> Result<Self, OggError> {
+        Self::read_within(bytes, f64::INFINITY)
+    }
+
+    /// As [`OggOpus::read`], but of no more packets than a file of `seconds_max` needs.
+    ///
+    /// # Errors
+    /// [`OggError::Longer`] as soon as there are more.
+    pub fn read_within(bytes: &[u8], seconds_max: f64) -> Result<Self, OggError> {
+        // A limit without end saturates.
+        let ticks_max = (seconds_max * f64::from(CLOCK_RATE)).round() as u64;
+        let ticks_max = ticks_max.saturating_add(PADDING_TICKS_MAX);
         let mut reader = PacketReader::new(Cursor::new(bytes));
         let first = first_head(&mut reader)?;
         let (head, gain) = parse_head(&first.data)?;
@@ -41,6 +56,9 @@ impl OggOpus {
         for packet in packets {
             let packet = packet?;
             clock.advance(&packet)?;
+            if clock.total > ticks_max {
+                return Err(TooLong { seconds_max }.into());
+            }
             stream.packets.push(packet.data);
         }
         stream.end = clock.end;

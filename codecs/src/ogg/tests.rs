@@ -149,6 +149,14 @@ fn more_audio_than_allowed_is_refused() {
 }
 
 #[test]
+fn no_more_packets_are_kept_than_a_file_of_the_length_allowed_needs() {
+    let bytes = file(240_000, FrameDuration::Ms20, 50);
+    assert!(OggOpus::read_within(&bytes, 10.0).is_ok());
+    // 1.4 s of packets beyond the limit may be padding.
+    assert!(matches!(OggOpus::read_within(&bytes, 8.0), Err(OggError::Longer(_))));
+}
+
+#[test]
 fn other_content_is_refused() {
     let whole = file(4_800, FrameDuration::Ms20, 1);
     for bytes in [&whole[..0], b"RIFF....WAVE", &whole[..40], &whole[..whole.len() - 1]] {

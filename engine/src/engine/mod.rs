@@ -72,6 +72,11 @@ impl Engine {
         self.contexts.get_mut(&id)
     }
 
+    /// Key/value blocks that a context holds.
+    pub(crate) fn held_blocks(&self, id: ContextId) -> usize {
+        self.contexts.get(&id).map_or(0, |context| context.held_blocks(&self.scheduler))
+    }
+
     /// Ends a context now: its blocks are free and its jobs are gone when this returns. `None`: it was over already.
     pub(crate) fn cancel(&mut self, id: ContextId) -> Option<Summary> {
         self.jobs.retain(|job| job.context != id);
@@ -177,8 +182,8 @@ impl Engine {
             let Self { grammar, scheduler, jobs, contexts, logits, models, tally, .. } = self;
             let context =
                 contexts.get_mut(&id).expect("groups of a context go with it; this is a bug");
-            if let Some(queued_at) = context.ran() {
-                tally.queue_seconds.observe(now.saturating_sub(queued_at).as_secs_f64());
+            if let Some(queued) = context.ran(now) {
+                tally.queue_seconds.observe(queued.as_secs_f64());
             }
             if !scheduled.completes {
                 continue;

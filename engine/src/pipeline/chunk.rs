@@ -8,11 +8,35 @@
 //!       handed    ^ rows complete up to here may go to the codec
 //! ```
 
+use std::sync::Arc;
+
 use crate::guards::Verdict;
 use crate::layout;
 use crate::pipeline::alignment::Alignment;
 use crate::sequence::GroupId;
 use crate::text;
+
+/// How an attempt of CB0 ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// By itself.
+    Stopped,
+    /// A guard heard that it was no speech.
+    Guard,
+    /// The text cannot need so many codes.
+    Budget,
+}
+
+/// Where a chunk stands in its context, and how it is to be spoken.
+#[derive(Debug)]
+pub(super) struct Place {
+    /// Number of the chunk in its context.
+    pub(super) index: usize,
+    /// Frames of the passage before it.
+    pub(super) base: usize,
+    /// Control block of each stage.
+    pub(super) control: Arc<[Vec<u32>]>,
+}
 
 /// An attempt of CB0 that a guard turned down.
 #[derive(Debug, Clone)]
@@ -20,6 +44,7 @@ pub(super) struct TurnedDown {
     pub(super) codes: Vec<u16>,
     pub(super) shares: Vec<f32>,
     pub(super) verdict: Verdict,
+    pub(super) ending: Ending,
 }
 
 /// The acoustic stage that works on a chunk, and up to which frame.
@@ -39,6 +64,8 @@ pub(super) struct Chunk {
     pub(super) text: text::Chunk,
     /// Frames of the passage before this chunk.
     pub(super) base: usize,
+    /// Control block of each stage: the manner that held when the chunk was cut.
+    pub(super) control: Arc<[Vec<u32>]>,
     /// C0 so far.
     pub(super) codes: Vec<u16>,
     /// Which characters they say.
@@ -65,11 +92,12 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    pub(super) fn new(index: usize, text: text::Chunk, base: usize, acoustic_rows: usize) -> Self {
+    pub(super) fn new(place: Place, text: text::Chunk, acoustic_rows: usize) -> Self {
         Self {
-            index,
+            index: place.index,
             text,
-            base,
+            base: place.base,
+            control: place.control,
             codes: Vec::new(),
             alignment: Alignment::default(),
             forced: 0,
@@ -120,26 +148,26 @@ impl Chunk {
     }
 
     /// Drops what CB0 may say again, and remembers it with its verdict.
-    pub(super) fn turn_down(&mut self, verdict: Verdict) {
+    pub(super) fn turn_down(&mut self, verdict: Verdict, ending: Ending) {
         let (codes, shares) = (self.codes.clone(), self.alignment.shares().to_vec());
         self.forced = self.forced.max(self.frozen());
         self.codes.truncate(self.forced);
         self.alignment.truncate(self.forced);
-        self.turned_down.push(TurnedDown { codes, shares, verdict });
+        self.turned_down.push(TurnedDown { codes, shares, verdict, ending });
         self.attempt += 1;
     }
 
     /// Settles on the best of all attempts that begin with what is frozen, the current one (of this verdict) among them.
-    /// Returns whether there is anything in it to hear.
-    pub(super) fn settle(&mut self, mut verdict: Verdict) -> bool {
+    /// Returns how that one ended; `None` when there is nothing in it to hear.
+    pub(super) fn settle(&mut self, mut verdict: Verdict, mut ending: Ending) -> Option<Ending> {
         for other in std::mem::take(&mut self.turned_down) {
             let goes_on = other.codes.starts_with(&self.codes[..self.frozen()]);
             if goes_on && other.verdict.rank(&verdict).is_gt() {
-                (self.codes, verdict) = (other.codes, other.verdict);
+                (self.codes, verdict, ending) = (other.codes, other.verdict, other.ending);
                 self.alignment.restore(other.shares);
             }
         }
-        verdict.audible()
+        verdict.audible().then_some(ending)
     }
 
     /// The tail as the layout wants it; `ids` holds the lookahead's characters.

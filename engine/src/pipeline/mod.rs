@@ -15,6 +15,7 @@ mod playout;
 mod settings;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use codecs::window::{End, FRAME_SAMPLES, Plan, Window as Release};
@@ -25,11 +26,11 @@ use crate::grammar::Grammar;
 use crate::guards::Trouble;
 use crate::layout::{Layout, Spoken, Symbol, Window};
 use crate::scheduler::Scheduler;
-use crate::sequence::{GroupId, Sequence};
+use crate::sequence::{Group, GroupId, Sequence};
 use crate::stats::GuardHits;
 use crate::text::{self, Need, Passage};
 use alignment::Alignment;
-use chunk::{Chunk, Refine};
+use chunk::{Chunk, Ending, Place, Refine};
 pub use playout::{Playout, SAMPLE_RATE, sounding};
 pub use settings::Segments;
 pub(crate) use settings::Settings;
@@ -111,8 +112,11 @@ pub(crate) struct Context {
     playout: Playout,
     flushes: usize,
     guard_exhausted: bool,
+    truncated_by_budget: bool,
     /// Since when the first chunk waits for its first tokens to run.
     queued_at: Option<Duration>,
+    /// How long it has waited.
+    queued: Duration,
     finished: bool,
 }
 
@@ -133,7 +137,9 @@ impl Context {
             playout: Playout::default(),
             flushes: 0,
             guard_exhausted: false,
+            truncated_by_budget: false,
             queued_at: None,
+            queued: Duration::ZERO,
             finished: false,
         }
     }
@@ -165,6 +171,11 @@ impl Context {
         self.playout.played(position, now);
     }
 
+    /// What is cut from now on is spoken in another manner.
+    pub(crate) fn restyle(&mut self, control: Arc<[Vec<u32>]>) {
+        self.settings.control = control;
+    }
+
     /// Whether the last job has been made.
     pub(crate) fn finished(&self) -> bool {
         self.finished
@@ -184,9 +195,10 @@ impl Context {
         self.settings.max_ahead.is_some_and(|limit| self.playout.ahead(now) > limit)
     }
 
-    /// Told when tokens of the context have run. Returns since when its first chunk had waited for that, once.
-    pub(crate) fn ran(&mut self) -> Option<Duration> {
-        self.queued_at.take()
+    /// Told when tokens of the context have run. Returns how long its first chunk had waited for that, once.
+    pub(crate) fn ran(&mut self, now: Duration) -> Option<Duration> {
+        self.queued = now.saturating_sub(self.queued_at.take()?);
+        Some(self.queued)
     }
 
     /// When time alone gives the context something to do.
@@ -204,6 +216,15 @@ impl Context {
         };
         let pause = (self.idle() && self.withheld()).then(|| self.pause_at());
         [unpark, cut, pause].into_iter().flatten().min()
+    }
+
+    /// Key/value blocks that it holds.
+    pub(crate) fn held_blocks(&self, scheduler: &Scheduler) -> usize {
+        let groups = self
+            .chunks
+            .iter()
+            .flat_map(|c| c.semantic.into_iter().chain(c.refine.map(|r| r.group)));
+        groups.filter_map(|id| scheduler.group(id)).map(Group::blocks).sum()
     }
 
     /// Ends the context: its groups are removed and their blocks are free when this returns.
@@ -239,6 +260,8 @@ impl Context {
             },
             kv_blocks: 0,
             guard_exhausted: self.guard_exhausted,
+            truncated_by_budget: self.truncated_by_budget,
+            queued: self.queued,
         }
     }
 
@@ -328,7 +351,12 @@ impl Context {
         let Some(text) = next else { return };
         let told = Event::Chunk { text: text.text.clone(), raw: text.raw.clone() };
         let acoustic_rows = env.grammar.stages.len() - 1;
-        let mut chunk = Chunk::new(self.next_index, text, self.passage_frames, acoustic_rows);
+        let place = Place {
+            index: self.next_index,
+            base: self.passage_frames,
+            control: self.settings.control.clone(),
+        };
+        let mut chunk = Chunk::new(place, text, acoustic_rows);
         chunk.alignment = Alignment::new(&chunk.text, |c| env.grammar.stages[0].reads(c));
         if self.next_index == 0 {
             self.queued_at = Some(env.now);
@@ -347,7 +375,7 @@ impl Context {
     fn start_semantic(&mut self, env: &mut Env<'_>) {
         let stage = &env.grammar.stages[0];
         let chunk = self.chunks.back_mut().expect("called for a chunk; this is a bug");
-        let control = &self.settings.control[0];
+        let control = &chunk.control[0];
         let text = stage.read(&chunk.text.input(&text::Tail::Open));
         let lookahead = stage.read(chunk.text.lookahead());
         let before = self.before.as_ref().map(|b| (stage.read(&b.text), &b.codes));
@@ -383,7 +411,7 @@ impl Context {
         let prompt = self.settings.prompt.cut(stage);
         let window = Window {
             prompt: &prompt,
-            control: &self.settings.control[stage],
+            control: &chunk.control[stage],
             before: None,
             text: &text,
             tail: chunk.tail(&[]),
@@ -406,7 +434,7 @@ impl Context {
         let row = self.settings.merge(said.logits, vocabulary.outputs());
         let index = draw::semantic(&self.settings, chunk, row)?;
         let Symbol::Code(code) = vocabulary.symbol(index) else {
-            return self.end_attempt(at, true, env);
+            return self.end_attempt(at, Ending::Stopped, env);
         };
         chunk.alignment.look(chunk.codes.len(), said.attention);
         chunk.codes.push(code);
@@ -422,20 +450,20 @@ impl Context {
                 }
             };
             chunk.codes.truncate(from.max(chunk.frozen()));
-            return self.end_attempt(at, false, env);
+            return self.end_attempt(at, Ending::Guard, env);
         }
         if self.settings.next_cut(chunk) == Some(chunk.codes.len()) {
             if !self.settings.guards.opening(&chunk.codes)
                 && chunk.attempt + 1 < self.settings.tries
             {
                 env.hits.silence += 1;
-                return self.end_attempt(at, false, env);
+                return self.end_attempt(at, Ending::Guard, env);
             }
             chunk.cut();
         }
         if chunk.codes.len() >= self.settings.frame_budget(chunk) {
             env.hits.budget += 1;
-            return self.end_attempt(at, false, env);
+            return self.end_attempt(at, Ending::Budget, env);
         }
         let id = vocabulary.code(0, code);
         env.scheduler.append(group, id);
@@ -443,24 +471,25 @@ impl Context {
     }
 
     /// CB0 has stopped, by itself or because a guard stopped it: the chunk is complete, or is said again.
-    fn end_attempt(&mut self, at: usize, stopped: bool, env: &mut Env<'_>) -> Result<(), Failure> {
+    fn end_attempt(&mut self, at: usize, ending: Ending, env: &mut Env<'_>) -> Result<(), Failure> {
         let chunk = &mut self.chunks[at];
         if let Some(group) = chunk.semantic.take() {
             env.scheduler.remove(group);
         }
-        let verdict = self.settings.judge(chunk, stopped);
+        let verdict = self.settings.judge(chunk, ending == Ending::Stopped);
         if !verdict.accepted() && chunk.attempt + 1 < self.settings.tries {
             env.hits.retries += 1;
-            chunk.turn_down(verdict);
+            chunk.turn_down(verdict, ending);
             self.start_semantic(env);
             return Ok(());
         }
         if !verdict.accepted() {
             env.hits.exhausted += 1;
             self.guard_exhausted = true;
-            if !chunk.settle(verdict) {
+            let Some(ending) = chunk.settle(verdict, ending) else {
                 return Err(Failure::NoSpeech { chunk: chunk.index, tries: self.settings.tries });
-            }
+            };
+            self.truncated_by_budget |= ending == Ending::Budget;
         }
         chunk.complete = true;
         chunk.cut();

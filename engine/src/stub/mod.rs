@@ -21,16 +21,17 @@ mod tones;
 
 use std::sync::Arc;
 
-use crate::bundle::{Manifest, Prompt, Silence, VoiceEntry};
+use crate::bundle::{Manifest, Prompt, PromptRules, Silence, VoiceEntry};
 use crate::engine::Engine;
 use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
 use crate::handle::Handle;
-use crate::request::{LoadedVoice, Resolver};
+use crate::request::Resolver;
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
 use crate::sound::Sound;
 use crate::text::ids::{CharacterIds, Language};
+use crate::voices::{LoadedVoice, Voices};
 
 pub use ledger::{ChunkReport, ContextReport};
 pub use script::{Part, Pieces, Script, ScriptError};
@@ -127,14 +128,21 @@ pub fn start(script: Script) -> Result<(Handle, Control), ScriptError> {
         language: voice.language,
         prompt: Arc::new(Prompt::default()),
     });
+    let vocabulary = &grammar.stages[0].vocabulary;
+    let prompt_rules = PromptRules {
+        semantic_codes: vocabulary.semantic_codes as usize,
+        acoustic_codes: vocabulary.acoustic_codes as usize,
+        frames: manifest.prompt_frames.clone(),
+    };
     let resolver = Resolver {
-        voices: voices.collect(),
+        voices: Voices::new(voices.collect()),
+        prompt_rules,
         grammar,
         sound: Sound::Tones(Arc::new(Tones::new(ledger.clone()))),
         guards: Arc::new(guards),
         manifest,
     };
-    Ok((Handle::spawn(engine, resolver), Control { ledger }))
+    Ok((Handle::spawn(engine, resolver, None), Control { ledger }))
 }
 
 fn grammar() -> Grammar {

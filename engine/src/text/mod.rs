@@ -49,7 +49,7 @@ pub struct TextOptions {
     pub tags: bool,
     /// Obey `say-as`, `sub` and `spell` instead of only dropping their tags.
     pub ssml: bool,
-    /// Drop emoji.
+    /// Drop emoji; else they are named where text is put into words.
     pub emoji: bool,
     /// Put numbers, dates, money, addresses and short forms into words.
     pub verbalize: bool,

@@ -174,7 +174,8 @@ impl Passage {
         let window = &pending[..pending.len().min(live.window_chars())];
         let complete = closed || self.clock.stalled || self.front.has_blank();
         let shown = if closed || pending.len() > live.lookahead_chars {
-            lookahead(window, live.lookahead_chars)
+            // A line feed at its end would tell the model that nothing follows.
+            strip(window, 0..lookahead(window, live.lookahead_chars)).end
         } else if complete {
             pending.len()
         } else {

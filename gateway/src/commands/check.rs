@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::progress::Progress;
 use super::{CommandError, licence_line, open_bundle, print, tell};
 use crate::config::Config;
+use crate::locks::Locks;
 
 /// Arguments of `dovecote check`.
 #[derive(Debug, clap::Args)]
@@ -27,6 +28,8 @@ pub struct Args {
 /// # Errors
 /// What is wrong with the bundle, by file and field or tensor.
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
+    // The settings hold, else there would be no config; what they name must be there too.
+    Locks::new(&config.gateway)?;
     let path = args.path.clone().or_else(|| config.bundle.clone());
     let bundle = open_bundle(&Config { bundle: path, ..config.clone() })?;
     tell(&licence_line(&bundle));

@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod fetch;
 mod progress;
 pub mod say;
 pub mod serve;
@@ -17,6 +18,7 @@ use engine::bundle::Bundle;
 use engine::{Failure, StartError};
 
 use crate::config::{Config, ConfigError};
+use crate::locks::LocksError;
 
 /// The bundled voice, from the project's root or the folder of the executable.
 const BUNDLED_VOICE: &str = "voices/nano";
@@ -32,6 +34,9 @@ pub enum CommandError {
     /// Settings that do not hold.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Keys or certificate cannot be used.
+    #[error(transparent)]
+    Locks(#[from] LocksError),
     /// No bundle is named, and the bundled voice is in none of its places.
     #[error("no voice found in {}; name a bundle with --bundle DIR", list(tried))]
     NoBundle {
@@ -47,6 +52,9 @@ pub enum CommandError {
     /// The engine could not go on.
     #[error(transparent)]
     Failed(#[from] Failure),
+    /// A bundle that cannot be fetched.
+    #[error(transparent)]
+    Fetch(#[from] fetch::FetchError),
     /// A file that cannot be read or written.
     #[error("{}: {source}", file.display())]
     Io {
@@ -78,10 +86,14 @@ impl CommandError {
     /// 2 for what another command line or bundle would mend, 1 for what went wrong on the way.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Config(_) | Self::NoBundle { .. } | Self::Start(_) => 2,
+            Self::Usage(_)
+            | Self::Config(_)
+            | Self::Locks(_)
+            | Self::NoBundle { .. }
+            | Self::Start(_) => 2,
             Self::Request(engine::Error::Option { .. }) => 2,
             Self::Request(_) | Self::Failed(_) | Self::Encode(_) | Self::Bench(_) => 1,
-            Self::Io { .. } | Self::Batch { .. } => 1,
+            Self::Io { .. } | Self::Batch { .. } | Self::Fetch(_) => 1,
             Self::ReaderGone => 0,
         }
     }

@@ -1,10 +1,11 @@
-//! The bar on a terminal: first what is loaded, then what is spoken. Off a terminal it draws nothing.
+//! The bar on a terminal: what is fetched or loaded, then what is spoken. Off a terminal it draws nothing.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::speed::Stopwatch;
 
 const LOADING: &str = "loading  [{bar:40}] {human_pos} of {human_len} parameters";
+const FETCHING: &str = "fetching [{bar:40}] {binary_bytes} of {binary_total_bytes}, {eta} left";
 const SPEAKING: &str = "speaking {spinner} {msg}";
 
 /// A bar, visible or not.
@@ -16,6 +17,22 @@ impl Progress {
     /// Parameters being loaded.
     pub(super) fn loading(visible: bool) -> Self {
         Self::new(visible, LOADING)
+    }
+
+    /// Bytes on their way.
+    pub(super) fn fetching(visible: bool, bytes: u64) -> Self {
+        let progress = Self::new(visible, FETCHING);
+        progress.bar.set_length(bytes);
+        progress
+    }
+
+    /// More bytes; fewer, where some come once more.
+    pub(super) fn came(&self, bytes: i64) {
+        if bytes < 0 {
+            self.bar.dec(bytes.unsigned_abs());
+        } else {
+            self.bar.inc(bytes.unsigned_abs());
+        }
     }
 
     /// Sound being made.

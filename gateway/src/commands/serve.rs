@@ -12,6 +12,7 @@ use super::speaker::{Speaker, SpeakerArgs};
 use super::{CommandError, tell};
 use crate::config::{Config, ConfigError, Gateway};
 use crate::control;
+use crate::locks::Locks;
 use crate::server;
 
 /// How the process ends when somebody does not want to wait for the sessions.
@@ -63,12 +64,9 @@ impl Args {
 /// See [`CommandError`].
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let settings = args.over(config.gateway.clone())?;
-    if settings.auth.is_closed() || settings.tls.cert.is_some() {
-        // Refused rather than ignored: who asks for a lock must not get an open door.
-        return Err(CommandError::Usage("keys and TLS are not to be had yet".to_owned()));
-    }
     let listen = settings.server.listen;
-    if !listen.ip().is_loopback() && !settings.server.insecure_open {
+    let locks = Locks::new(&settings)?;
+    if !listen.ip().is_loopback() && !locks.is_closed() && !settings.server.insecure_open {
         let message = format!(
             "{listen} can be reached from outside and there are no keys: listen on 127.0.0.1, or say --insecure-open",
         );
@@ -80,21 +78,39 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         let listener = TcpListener::bind(listen).await.map_err(|e| cannot("listen", listen, &e))?;
         let address = listener.local_addr().map_err(|e| cannot("listen", listen, &e))?;
         let signals = Signals::new().map_err(|e| cannot("start", listen, &e))?;
-        tell(&format!("listening on http://{address}"));
-        tell(&format!("hear it speak: http://{address}/demo/"));
+        let scheme = if locks.is_encrypted() { "https" } else { "http" };
+        tell(&format!("listening on {scheme}://{address}"));
+        tell(&format!("hear it speak: {scheme}://{address}/demo/"));
         if let Some((control, at)) = control {
             let listener = TcpListener::bind(at).await.map_err(|e| cannot("listen", at, &e))?;
             let address = listener.local_addr().map_err(|e| cannot("listen", at, &e))?;
             tell(&format!("control address http://{address}"));
             tokio::spawn(control::serve(listener, engine.clone(), control));
         }
-        let served = server::run(settings, listener, engine, catalogue, signals.stop());
-        served.await.map_err(|e| cannot("serve", listen, &e))
+        let mut hang_up = signal(SignalKind::hangup()).map_err(|e| cannot("start", listen, &e))?;
+        let served =
+            server::run_with(locks.clone(), settings, listener, engine, catalogue, signals.stop());
+        tokio::select! {
+            result = served => result.map_err(|e| cannot("serve", listen, &e)),
+            () = reload_at(&mut hang_up, &locks) => Ok(()),
+        }
     })
 }
 
 fn cannot(what: &str, listen: SocketAddr, error: &io::Error) -> CommandError {
     CommandError::Usage(format!("cannot {what} on {listen}: {error}"))
+}
+
+/// Reads keys and certificate again whenever a supervisor says so.
+async fn reload_at(hang_up: &mut tokio::signal::unix::Signal, locks: &Locks) {
+    while hang_up.recv().await.is_some() {
+        match locks.reload() {
+            Ok(()) => tell("keys and certificate were read again"),
+            Err(error) => tell(&format!("something stays as it was: {error}")),
+        }
+    }
+    // No signals can come any more; the server goes on.
+    std::future::pending::<()>().await;
 }
 
 /// What ends a server: Ctrl-C at a terminal, SIGTERM from a supervisor.

@@ -29,7 +29,7 @@ pub(super) struct SpeakerArgs {
 
 /// What turns text into sound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Kind {
+pub(super) enum Kind {
     /// The networks and the codec of a bundle
     #[default]
     Native,

@@ -92,7 +92,7 @@ impl Auth {
 }
 
 /// What is wrong with a list of keys, if anything is.
-fn check_keys(keys: &[Key]) -> Result<(), String> {
+pub(crate) fn check_keys(keys: &[Key]) -> Result<(), String> {
     for (at, key) in keys.iter().enumerate() {
         let Key { id, sha256, .. } = key;
         if id.is_empty() || id.len() > ID_BYTES_MAX || id.contains(char::is_control) {

@@ -13,11 +13,14 @@ mod auth;
 mod environment;
 mod flags;
 mod livekit;
+mod logs;
 mod network;
 pub(crate) mod seconds;
 mod secret;
 mod server;
+mod speech;
 mod tls;
+mod voices;
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -25,20 +28,25 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+pub(crate) use auth::check_keys;
 pub use auth::{Auth, Key, Quota};
 pub use flags::{Flags, LogFormat, Precision};
 pub use livekit::LiveKit;
+pub use logs::Logs;
 pub use network::Network;
 pub use secret::Secret;
 pub use server::Server;
+pub use speech::Speech;
 pub use tls::Tls;
+pub use voices::VoiceUploads;
 
 use crate::protocol::Limits;
 
 /// The settings file that is read when none is named, if it is there.
 const SETTINGS_FILE: &str = "dovecote.toml";
 /// The sections of the file.
-const SECTIONS: &[&str] = &["server", "limits", "auth", "tls", "livekit"];
+const SECTIONS: &[&str] =
+    &["server", "limits", "auth", "tls", "livekit", "logs", "speech", "voices"];
 
 /// Settings that hold.
 #[derive(Debug, Clone)]
@@ -68,6 +76,12 @@ pub struct Gateway {
     pub tls: Tls,
     /// Secrets of LiveKit projects.
     pub livekit: LiveKit,
+    /// What the log tells.
+    pub logs: Logs,
+    /// How speech over HTTP is asked for.
+    pub speech: Speech,
+    /// How clients add voices.
+    pub voices: VoiceUploads,
 }
 
 /// `dovecote.toml`. Every key may be left out; an unknown one is an error.
@@ -84,6 +98,9 @@ struct File {
     auth: Auth,
     tls: Tls,
     livekit: LiveKit,
+    logs: Logs,
+    speech: Speech,
+    voices: VoiceUploads,
 }
 
 /// Why settings do not hold.
@@ -164,6 +181,9 @@ impl Config {
                 auth: file.auth,
                 tls: file.tls,
                 livekit: file.livekit,
+                logs: file.logs,
+                speech: file.speech,
+                voices: file.voices,
             },
         };
         config.gateway.check()?;
@@ -180,6 +200,8 @@ impl Gateway {
         self.server.check()?;
         self.auth.check()?;
         self.tls.check()?;
+        self.speech.check()?;
+        self.voices.check()?;
         check_limits(&self.limits)
     }
 }
@@ -205,14 +227,22 @@ fn at_least<T: PartialOrd + Debug>(key: &'static str, value: T, least: T) -> Res
 fn read(file: &Path) -> Result<Table, ConfigError> {
     let text = std::fs::read_to_string(file)
         .map_err(|source| ConfigError::Io { file: file.to_path_buf(), source })?;
+    parse(file, &text)
+}
+
+/// The settings of a file with this text.
+///
+/// # Errors
+/// Not TOML, or a key or value that is not to be had.
+pub(crate) fn parse(file: &Path, text: &str) -> Result<Table, ConfigError> {
     let malformed =
-        |e: &toml::de::Error| ConfigError::Malformed { file: file.into(), reason: place(&text, e) };
-    toml::from_str::<File>(&text).map_err(|e| malformed(&e))?;
-    toml::from_str(&text).map_err(|e| malformed(&e))
+        |e: &toml::de::Error| ConfigError::Malformed { file: file.into(), reason: place(text, e) };
+    toml::from_str::<File>(text).map_err(|e| malformed(&e))?;
+    toml::from_str(text).map_err(|e| malformed(&e))
 }
 
 /// Line, key and message. The parser's own words would quote the line, and with it a secret.
-fn place(text: &str, error: &toml::de::Error) -> String {
+pub(crate) fn place(text: &str, error: &toml::de::Error) -> String {
     let Some(span) = error.span() else { return error.message().to_owned() };
     let before = &text[..span.start.min(text.len())];
     let number = before.matches('\n').count() + 1;

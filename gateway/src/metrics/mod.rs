@@ -5,6 +5,7 @@
 //! list to this.
 //!
 //! ```text
+//! wire     counted as it happens, on counters resolved beforehand    sessions, contexts, packets, latencies
 //! engine   read when somebody asks                                   steps, blocks, guards, codec
 //! process  read when somebody asks                                   memory, files, processor
 //! ```
@@ -12,19 +13,26 @@
 mod engine;
 mod page;
 mod process;
+mod session;
+mod wire;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use prometheus::TextEncoder;
+use prometheus::{Registry, TextEncoder};
 
 use page::Page;
+pub(crate) use session::SessionMeter;
+pub(crate) use wire::Wire;
 
 /// What a scraper is told the answer is.
 pub(crate) const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
 /// All metrics.
 pub(crate) struct Metrics {
+    /// What happens at the sockets.
+    pub(crate) wire: Wire,
+    registry: Registry,
     engine: Arc<::engine::Handle>,
     model: String,
     ready_after: OnceLock<Duration>,
@@ -33,8 +41,10 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// Metrics of a server with this engine, which speaks with this model.
     pub(crate) fn new(engine: Arc<::engine::Handle>, model: &str) -> Self {
+        let registry = Registry::new();
+        let wire = Wire::new(&registry);
         let (model, ready_after) = (model.to_owned(), OnceLock::new());
-        Self { engine, model, ready_after }
+        Self { wire, registry, engine, model, ready_after }
     }
 
     /// The server is ready for its first guest.
@@ -50,13 +60,15 @@ impl Metrics {
         server(&mut page, is_ready, self.ready_after.get().copied());
         engine::add(&mut page, &self.engine.stats(), &self.model);
         process::add(&mut page);
-        render(page)
+        render(&self.registry, page)
     }
 }
 
-fn render(page: Page) -> String {
+fn render(registry: &Registry, page: Page) -> String {
+    let mut families = registry.gather();
+    families.extend(page.into_families());
     TextEncoder::new()
-        .encode_to_string(&page.into_families())
+        .encode_to_string(&families)
         .expect("families are only added with a metric in them; this is a bug")
 }
 

@@ -10,8 +10,6 @@
 //!
 //! Samples are those of the engine's timeline, at 24 kHz. It must never know of packets, codecs or their clocks.
 
-#![allow(dead_code, reason = "commits do not carry times yet")]
-
 use std::ops::Range;
 
 use engine::CharEnd;
@@ -123,6 +121,33 @@ impl Alignment {
         }
     }
 
+    /// When all text before a place has sounded; `None` while that can still change.
+    pub(crate) fn settled(&self, offset: usize) -> Option<u64> {
+        let Some(last) = offset.checked_sub(1) else { return Some(0) };
+        let at = self.spans.iter().position(|s| s.raw.end > last)?;
+        let span = &self.spans[at];
+        if last < span.raw.start {
+            // Nothing is said between two chunks.
+            return at.checked_sub(1).map_or(Some(0), |before| self.spans[before].end);
+        }
+        Some(span.sample(offset as f64, span.end?, self.pace()))
+    }
+
+    /// When all text before a place has sounded, as far as can be told now; `None`: no chunk has taken it.
+    pub(crate) fn sounded(&self, offset: usize, generated: u64) -> Option<u64> {
+        let Some(last) = offset.checked_sub(1) else { return Some(0) };
+        self.clock(generated).instant(last, offset)
+    }
+
+    /// The last word that had begun when `played` samples were heard.
+    pub(crate) fn begun(&self, text: &str, played: u64, generated: u64) -> Option<Range<usize>> {
+        let mut clock = self.clock(generated);
+        words(text)
+            .map(|word| word.chars)
+            .take_while(|word| clock.time(word).is_some_and(|sounds| sounds.start < played))
+            .last()
+    }
+
     /// The sound up to `to` is committed: what was said of its text stays true when more becomes known. Where a chunk ends
     /// has been told before the sound that reaches it.
     pub(crate) fn freeze(&mut self, to: u64) {
@@ -140,12 +165,6 @@ impl Alignment {
     /// Code points that chunks have taken.
     pub(crate) fn taken(&self) -> usize {
         self.spans.last().map_or(0, |s| s.raw.end)
-    }
-
-    /// End of the text whose sound ends before `samples`, by whole chunks.
-    pub(crate) fn complete_to(&self, samples: u64) -> usize {
-        let complete = |s: &&Span| s.end.is_some_and(|end| end <= samples);
-        self.spans.iter().take_while(complete).last().map_or(0, |s| s.raw.end)
     }
 
     /// The words of `text` that end behind the start and at or before the end of a range. Of ranges that follow each other,
@@ -329,13 +348,6 @@ mod tests {
     }
 
     #[test]
-    fn text_is_complete_by_whole_chunks() {
-        let (alignment, _) = two_chunks();
-        let complete = [999, 1_000, 1_999, 2_000].map(|samples| alignment.complete_to(samples));
-        assert_eq!(complete, [0, 10, 10, 20]);
-    }
-
-    #[test]
     fn a_running_chunk_is_spread_at_the_pace_so_far() {
         let mut alignment = Alignment::default();
         alignment.chunk(0..10);
@@ -381,6 +393,28 @@ mod tests {
         assert_eq!(timed(&alignment.words(text, 2_000..2_000)), []);
         let chars = alignment.chars(text, 100..300);
         assert_eq!(timed(&chars), [(1..2, 100..200), (2..3, 200..300)]);
+    }
+
+    #[test]
+    fn the_place_of_a_text_is_settled_when_its_chunk_has_ended() {
+        let mut alignment = Alignment::default();
+        assert_eq!((alignment.settled(0), alignment.settled(4)), (Some(0), None));
+        alignment.chunk(0..10);
+        assert_eq!((alignment.settled(4), alignment.sounded(11, 0)), (None, None));
+        alignment.chunk_end(&(0..10), 1_000);
+        alignment.chunk(12..20);
+        assert_eq!(
+            [4, 10, 12].map(|at| alignment.settled(at)),
+            [Some(400), Some(1_000), Some(1_000)]
+        );
+        assert_eq!((alignment.settled(13), alignment.sounded(13, 0)), (None, Some(1_100)));
+    }
+
+    #[test]
+    fn the_word_that_is_being_heard_has_begun() {
+        let (alignment, text) = two_chunks();
+        let begun = |played| alignment.begun(text, played, 2_000);
+        assert_eq!([0, 1, 400, 401].map(begun), [None, Some(0..3), Some(0..3), Some(4..8)]);
     }
 
     #[test]

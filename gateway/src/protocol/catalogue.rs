@@ -1,5 +1,7 @@
 //! What can be asked for: models and voices, as the wire shows them and as requests are checked against.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::event::ErrorEvent;
@@ -27,12 +29,22 @@ pub struct Voice {
     pub voice_id: String,
     /// What it is called.
     pub name: String,
-    /// Where it comes from: `premade` for those of the bundle.
+    /// Where it comes from: `premade` for those of the bundle, `cloned` for those that were added.
     pub category: &'static str,
     /// Languages it speaks.
     pub languages: Vec<String>,
     /// Its manners of speaking.
     pub styles: Vec<String>,
+    /// The key that added it, and alone may use it; none: it is everybody's.
+    #[serde(skip)]
+    pub owner: Option<String>,
+}
+
+impl Voice {
+    /// Whether who holds this key may use it.
+    pub fn is_for(&self, key: Option<&str>) -> bool {
+        self.owner.is_none() || self.owner.as_deref() == key
+    }
 }
 
 /// All that can be asked for.
@@ -62,6 +74,7 @@ impl Catalogue {
             category: "premade",
             languages: languages.clone(),
             styles: styles.clone(),
+            owner: None,
         };
         let voices = manifest.voices.iter().map(|v| voice(&v.name)).collect();
         let model = Model {
@@ -71,6 +84,15 @@ impl Catalogue {
             notes: manifest.notes.clone(),
         };
         Self { models: vec![model], voices, default_voice: manifest.default_voice.clone() }
+    }
+
+    /// What who holds this key may ask for.
+    pub fn seen_by(self: &Arc<Self>, key: Option<&str>) -> Arc<Self> {
+        if self.voices.iter().all(|v| v.is_for(key)) {
+            return self.clone();
+        }
+        let voices = self.voices.iter().filter(|v| v.is_for(key)).cloned().collect();
+        Arc::new(Self { voices, ..(**self).clone() })
     }
 
     /// Whether names that a client gives are known; those it leaves out are.
@@ -119,4 +141,30 @@ fn known(
     }
     let message = format!("{field} {asked:?} is not one of {}", names.join(", "));
     Err(Box::new(ErrorEvent::new(code, message)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_voice_is_seen_by_its_owner_alone_and_one_without_owner_by_all() {
+        let voice = |id: &str, owner: Option<&str>| Voice {
+            voice_id: id.into(),
+            name: id.into(),
+            category: "cloned",
+            languages: Vec::new(),
+            styles: Vec::new(),
+            owner: owner.map(str::to_owned),
+        };
+        let voices = vec![voice("all", None), voice("a", Some("key a")), voice("b", Some("key b"))];
+        let catalogue = Arc::new(Catalogue { voices, ..Catalogue::default() });
+        let seen = |key| {
+            let seen = catalogue.seen_by(key);
+            seen.voices.iter().map(|v| v.voice_id.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(Some("key a")), ["all", "a"]);
+        assert_eq!(seen(Some("key c")), ["all"]);
+        assert_eq!(seen(None), ["all"]);
+    }
 }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 const ENGINE_RATE: u64 = 24_000;
 /// Decoder output before the first real sample: the encoder's delay, the same at every rate, on the 48 kHz clock.
 pub const OPUS_PRE_SKIP: u16 = 312;
+/// Most packets in a frame: a second of the usual ones.
+const PACK_MAX: u16 = 50;
 
 /// How sound is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -37,6 +39,10 @@ pub struct Format {
     pub frame: FrameDuration,
     /// Bits a second; of meaning for Opus only.
     pub bitrate: u32,
+    /// Most packets in one frame of the wire.
+    pub pack: u16,
+    /// Whether silence becomes packets of a byte or two; Opus only.
+    pub dtx: bool,
 }
 
 /// What a client asks for; what it leaves out is the codec's default.
@@ -50,8 +56,10 @@ pub(crate) struct Asked {
     pub(crate) bitrate: Option<u32>,
     /// Default: 20.
     pub(crate) frame_ms: Option<u32>,
-    /// Packets in a frame; default and only value: 1.
-    pub(crate) pack: Option<u32>,
+    /// Packets in a frame, 1 to 50; default: 1.
+    pub(crate) pack: Option<u16>,
+    /// Whether silence is told in a byte or two; default: no.
+    pub(crate) dtx: Option<bool>,
 }
 
 impl Format {
@@ -78,11 +86,16 @@ impl Format {
         if !(6_000..=510_000).contains(&bitrate) {
             return Err(format!("audio.bitrate {bitrate} is not within 6000 to 510000"));
         }
-        if asked.pack.unwrap_or(1) != 1 {
-            return Err("audio.pack is not available; only 1".to_owned());
+        let pack = asked.pack.unwrap_or(1);
+        if !(1..=PACK_MAX).contains(&pack) {
+            return Err(format!("audio.pack {pack} is not within 1 to {PACK_MAX}"));
         }
-        let format =
-            Self { codec, sample_rate: asked_rate(codec, asked.sample_rate)?, frame, bitrate };
+        let dtx = asked.dtx.unwrap_or(false);
+        if dtx && codec != Codec::Opus {
+            return Err("audio.dtx is for opus only".to_owned());
+        }
+        let sample_rate = asked_rate(codec, asked.sample_rate)?;
+        let format = Self { codec, sample_rate, frame, bitrate, pack, dtx };
         if format.packet_samples().is_none() {
             let rate = format.sample_rate;
             return Err(format!(
@@ -172,7 +185,8 @@ mod tests {
             (Asked { codec: Some("mp3".into()), ..Asked::default() }, "opus, pcm_s16le"),
             (Asked { frame_ms: Some(25), ..Asked::default() }, "10, 20, 40, 60"),
             (Asked { bitrate: Some(1), ..Asked::default() }, "6000 to 510000"),
-            (Asked { pack: Some(5), ..Asked::default() }, "only 1"),
+            (Asked { pack: Some(51), ..Asked::default() }, "1 to 50"),
+            (Asked { codec: pcm(), dtx: Some(true), ..Asked::default() }, "opus only"),
             (Asked { codec: pcm(), sample_rate: Some(11_025), ..Asked::default() }, "22050"),
             (
                 Asked {

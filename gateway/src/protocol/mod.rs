@@ -16,7 +16,9 @@ mod catalogue;
 mod context;
 pub(crate) mod event;
 mod format;
+mod note;
 mod pacer;
+mod ring;
 mod session;
 mod timer;
 
@@ -26,7 +28,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use catalogue::{Catalogue, Model, Voice};
+pub(crate) use event::mend_surrogates;
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
+pub use note::{Gap, Note, Sound};
 pub use session::{Session, Setup};
 
 use crate::config::seconds;
@@ -50,14 +54,31 @@ pub enum Input {
     TooBig,
     /// A text frame that is not UTF-8.
     NotUtf8,
-    /// The client closed, or its socket is gone.
+    /// A message was begun and did not end within this time; nothing more is read.
+    TooSlow(Duration),
+    /// The client may speak no longer, and why.
+    Unauthorized(&'static str),
+    /// The client closed.
     Gone,
+    /// The socket is gone without a word: reset, or not to be written to.
+    Lost,
+    /// The client says no more, but may still listen.
+    HalfClosed,
+    /// The answer to [`Output::Resume`], when the session is not there or cannot go on.
+    ResumeRefused,
     /// The engine's answer to [`Output::Open`].
     Opened {
         /// Which context.
         context: Handle,
         /// Whether it is open.
         answer: Result<(), engine::Error>,
+    },
+    /// The answer to [`Output::Cancel`].
+    Freed {
+        /// Which context.
+        context: Handle,
+        /// What it held: blocks that are free before the next step.
+        kv_blocks: usize,
     },
     /// Something the engine tells about a context. Sound comes as packets instead.
     Engine {
@@ -104,7 +125,14 @@ pub enum Output {
     Flush(Handle),
     /// No more text.
     End(Handle),
-    /// Stop now. The engine's last event of the context is still wanted, nothing else is.
+    /// Speak in another manner, from the next chunk on.
+    Restyle {
+        /// Which context.
+        context: Handle,
+        /// The new manner.
+        manner: engine::Manner,
+    },
+    /// Stop now, and answer with [`Input::Freed`]. Nothing of the context is wanted any more.
     Cancel(Handle),
     /// The listener has heard so much.
     Played {
@@ -113,8 +141,29 @@ pub enum Output {
         /// Samples at 24 kHz.
         samples: u64,
     },
-    /// Drop the socket without further words.
+    /// From now on somebody may come back for this session by its id and token.
+    Keep,
+    /// The client wants another session: hand its socket over to that one, or answer with [`Input::ResumeRefused`].
+    Resume(Box<Resume>),
+    /// Drop the socket; the session stays.
+    Detach,
+    /// Drop the socket without further words: the session is over.
     Hangup,
+}
+
+/// What a client says that comes back.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Deserialize)]
+pub struct Resume {
+    /// The session it wants.
+    pub session_id: String,
+    /// What `session.ready` gave it.
+    pub token: String,
+    /// The last message it got.
+    #[serde(default)]
+    pub last_n: u64,
+    /// The last packet it got, of each context that it got any of.
+    #[serde(default)]
+    pub last: std::collections::BTreeMap<String, u32>,
 }
 
 /// One message on its way to the client.
@@ -142,6 +191,8 @@ pub struct Packet {
     pub bytes: Bytes,
     /// Its length on the media clock.
     pub duration: u64,
+    /// Nothing but silence, told in a byte or two.
+    pub silent: bool,
     /// The last packet of its context.
     pub last: bool,
 }
@@ -162,6 +213,8 @@ pub struct Limits {
     pub max_message_bytes: usize,
     /// Sound that waits for the socket, in bytes, all contexts together.
     pub max_egress_bytes: usize,
+    /// What a session that outlives its socket may keep of what it sent, in bytes.
+    pub max_resume_bytes: usize,
     /// How long a context that is over can still be asked about.
     #[serde(rename = "retain_s", with = "seconds")]
     pub retain: Duration,
@@ -185,6 +238,7 @@ impl Default for Limits {
             max_pending_chars: 8_000,
             max_message_bytes: 65_536,
             max_egress_bytes: 1 << 20,
+            max_resume_bytes: 4 << 20,
             retain: Duration::from_secs(60),
             start: Duration::from_secs(5),
             stall: Duration::from_secs(10),

@@ -107,7 +107,8 @@ impl Pacer {
         (leave, news)
     }
 
-    fn sounding(&self, duration: u64) -> Duration {
+    /// How long so much sounds.
+    pub(crate) fn sounding(&self, duration: u64) -> Duration {
         Duration::from_nanos(duration.saturating_mul(1_000_000_000) / u64::from(self.clock.rate))
     }
 

@@ -18,12 +18,12 @@ pub(crate) enum Timer {
     Pong,
     /// The client must have taken something.
     Stall,
+    /// The client must have come back.
+    Resume,
     /// A drain is over, finished or not.
     Drain,
     /// The client must have answered the close.
     Close,
-    /// The engine must have said what a cancelled context held.
-    Freed,
     /// A context must have got more text.
     ContextIdle(Handle),
     /// A context that was far ahead may send again.

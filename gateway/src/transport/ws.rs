@@ -1,23 +1,29 @@
 //! `GET /v1/tts/stream`: the upgrade, and WebSocket messages to inputs and frames back. Understands no message.
 
 use std::error::Error as _;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::extract::State;
 use axum::extract::ws::{
     CloseFrame, Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection,
 };
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Sink, SinkExt, Stream};
 use tokio_tungstenite::tungstenite;
 
+use crate::access::Access;
+use crate::auth::Caller;
 use crate::driver::{Clock, drive};
+use crate::metrics::SessionMeter;
 use crate::protocol::{Frame, Input, SUBPROTOCOL, Session};
 use crate::server::Server;
-use crate::transport::http::{busy, problem};
+use crate::transport::http::problem;
+use crate::transport::patience::Patience;
+use crate::transport::wire::Meter;
 
 /// Bytes of the client that one read may bring: some dozens of words.
 const READ_BYTES: usize = 4 << 10;
@@ -27,6 +33,9 @@ const WRITE_BYTES: usize = 4 << 10;
 /// Answers an upgrade, or says why not.
 pub(crate) async fn stream(
     State(server): State<Arc<Server>>,
+    Extension(access): Extension<Access>,
+    Extension(caller): Extension<Caller>,
+    Extension(meter): Extension<Meter>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
@@ -49,15 +58,19 @@ pub(crate) async fn stream(
         let message = format!("the subprotocol here is {SUBPROTOCOL}");
         return problem(StatusCode::BAD_REQUEST, "unknown_subprotocol", None, &message);
     }
-    let admission = match server.sessions.admit() {
+    let admission = match server.admit(&caller) {
         Ok(admission) => admission,
-        Err(refused) => return busy(&refused),
+        Err(refused) => return refused.into_response(),
     };
     upgrade.on_upgrade(async move |socket| {
         let clock = Clock::start();
-        let session = Session::new(server.session_setup(), clock.now());
+        let session = Session::new(server.session_setup(caller.key()), clock.now());
         let drain = admission.drain.clone();
-        drive(session, Socket::new(socket), server.engine.clone(), clock, drain).await;
+        let counts = SessionMeter::new(server.metrics.clone(), access);
+        let patience = Patience::new(meter, server.config.server.message);
+        let socket = Socket::new(socket, caller, patience);
+        let (engine, sessions) = (server.engine.clone(), &server.sessions);
+        drive(session, socket, engine, clock, drain, sessions, counts).await;
         drop(admission);
     })
 }
@@ -67,26 +80,47 @@ pub(crate) struct Socket {
     inner: WebSocket,
     /// A message could not be read: what follows would be read wrong.
     is_deaf: bool,
+    patience: Patience,
+    /// Comes true with a reason when the caller may speak no longer; none once it has.
+    end: Option<Pin<Box<dyn Future<Output = &'static str> + Send>>>,
 }
 
 impl Socket {
-    fn new(inner: WebSocket) -> Self {
-        Self { inner, is_deaf: false }
+    fn new(inner: WebSocket, caller: Caller, patience: Patience) -> Self {
+        Self { inner, is_deaf: false, patience, end: Some(Box::pin(caller.end())) }
     }
 
     /// The client's next message. Nothing comes after [`Input::Gone`], nor after a message that could not be read.
     pub(crate) fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
+        if let Some(end) = &mut self.end
+            && let Poll::Ready(reason) = end.as_mut().poll(cx)
+        {
+            self.end = None;
+            return Poll::Ready(Input::Unauthorized(reason));
+        }
         while !self.is_deaf {
             let Poll::Ready(message) = Pin::new(&mut self.inner).poll_next(cx) else {
-                return Poll::Pending;
+                let Poll::Ready(limit) = self.patience.poll(cx) else { return Poll::Pending };
+                self.is_deaf = true;
+                return Poll::Ready(Input::TooSlow(limit));
             };
+            match &message {
+                Some(Ok(Message::Ping(payload) | Message::Pong(payload))) => {
+                    self.patience.control(payload.len());
+                }
+                _ => self.patience.complete(),
+            }
             let input = match message {
                 Some(Ok(Message::Text(text))) => Input::Message(text.as_str().to_owned()),
                 Some(Ok(Message::Binary(_))) => Input::Binary,
                 Some(Ok(Message::Pong(_))) => Input::Pong,
                 // Answered by the library, with the next flush.
                 Some(Ok(Message::Ping(_))) => continue,
-                Some(Ok(Message::Close(_))) | None => Input::Gone,
+                Some(Ok(Message::Close(_))) => {
+                    self.is_deaf = true;
+                    Input::Gone
+                }
+                None => Input::Lost,
                 Some(Err(error)) => {
                     self.is_deaf = true;
                     unreadable(&error)
@@ -131,6 +165,6 @@ fn unreadable(error: &axum::Error) -> Input {
     match error.source().and_then(|e| e.downcast_ref::<tungstenite::Error>()) {
         Some(tungstenite::Error::Capacity(_)) => Input::TooBig,
         Some(tungstenite::Error::Utf8(_)) => Input::NotUtf8,
-        _ => Input::Gone,
+        _ => Input::Lost,
     }
 }

@@ -1,4 +1,6 @@
-//! Names from CLDR: months, days, currencies and units of a language, with what a region writes otherwise.
+//! Names from CLDR: months, days, currencies, units and emoji of a language, with what a region writes otherwise.
+
+use std::collections::BTreeMap;
 
 /// The names of one locale.
 #[derive(Debug, Default)]
@@ -7,6 +9,7 @@ pub(super) struct Names {
     days: Vec<Name>,
     money: Vec<Noun>,
     units: Vec<Noun>,
+    emoji: BTreeMap<char, &'static str>,
 }
 
 /// A name in full and its short form, without a period.
@@ -15,6 +18,8 @@ struct Name {
     number: u32,
     full: &'static str,
     short: &'static str,
+    /// Both in lower case.
+    known_as: [String; 2],
 }
 
 /// Something that is counted.
@@ -40,9 +45,14 @@ pub(super) enum Gender {
 }
 
 impl Names {
-    /// Reads the tables of a language; those of a region, read before, win.
-    pub(super) fn read(tables: &[&'static str]) -> Self {
-        let mut names = Self::default();
+    /// Reads the tables of a language and the names of its emoji; tables of a region, read before, win.
+    pub(super) fn read(tables: &[&'static str], emoji: &'static str) -> Self {
+        let named = |line: &'static str| {
+            let (sign, name) = line.split_once('\t')?;
+            Some((sign.chars().next()?, name))
+        };
+        let mut names =
+            Self { emoji: emoji.lines().filter_map(named).collect(), ..Self::default() };
         for line in tables.iter().flat_map(|table| table.lines()) {
             let fields: Vec<&'static str> = line.split('\t').collect();
             names.add(&fields);
@@ -94,6 +104,11 @@ impl Names {
         self.months.iter().chain(&self.days).flat_map(|name| [name.full, name.short])
     }
 
+    /// The name of a pictograph.
+    pub(super) fn emoji(&self, sign: char) -> Option<&'static str> {
+        self.emoji.get(&sign).copied()
+    }
+
     /// The currency of an ISO code.
     pub(super) fn money(&self, code: &str) -> Option<&Noun> {
         self.money.iter().find(|noun| noun.key == code)
@@ -108,7 +123,9 @@ impl Names {
 fn put(names: &mut Vec<Name>, number: &str, full: &'static str, short: &'static str) {
     let number = number.parse().unwrap_or_default();
     if !names.iter().any(|known| known.number == number) {
-        names.push(Name { number, full, short: short.trim_end_matches('.') });
+        let short = short.trim_end_matches('.');
+        let known_as = [full.to_lowercase(), short.to_lowercase()];
+        names.push(Name { number, full, short, known_as });
     }
 }
 
@@ -123,7 +140,6 @@ fn put_noun(nouns: &mut Vec<Noun>, noun: Noun) {
 }
 
 fn find(names: &[Name], word: &str) -> Option<(u32, bool)> {
-    let same = |name: &str| name.to_lowercase() == word;
-    let name = names.iter().find(|n| same(n.full) || same(n.short))?;
-    Some((name.number, !same(name.full)))
+    let name = names.iter().find(|n| n.known_as.iter().any(|known| known == word))?;
+    Some((name.number, name.known_as[0] != word))
 }

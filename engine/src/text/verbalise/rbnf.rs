@@ -58,7 +58,7 @@ enum Part {
 enum Target {
     /// The set that the rule stands in.
     Own,
-    Set(String),
+    Set(usize),
     /// Digits, by a decimal pattern.
     Digits,
 }
@@ -66,15 +66,19 @@ enum Target {
 impl Rules {
     /// Reads a rule file of CLDR.
     pub(super) fn parse(text: &str) -> Self {
+        let header = |line: &str| {
+            let name = line.strip_suffix(':').filter(|_| line.starts_with('%'))?;
+            Some(name.trim_start_matches('%').to_owned())
+        };
+        let lines = || text.lines().map(|line| line.trim_start_matches('\u{feff}'));
+        let names: Vec<String> = lines().filter_map(header).collect();
         let mut sets: Vec<Set> = Vec::new();
-        for line in text.lines() {
-            let line = line.trim_start_matches('\u{feff}');
-            if let Some(name) = line.strip_suffix(':').filter(|_| line.starts_with('%')) {
-                let name = name.trim_start_matches('%').to_owned();
+        for line in lines() {
+            if let Some(name) = header(line) {
                 sets.push(Set { name, ..Set::default() });
             } else if let (Some(set), Some((base, body))) = (sets.last_mut(), line.split_once(':'))
             {
-                set.add(base, body.trim_start().trim_end().trim_end_matches(';'));
+                set.add(base, body.trim().trim_end_matches(';'), &names);
             }
         }
         Self { sets }
@@ -138,7 +142,8 @@ impl Rules {
     fn say_target(&self, own: &Set, target: &Target, n: u64, out: &mut String) {
         match target {
             Target::Own => self.say_by(own, n, out),
-            Target::Set(name) => self.say(name, n, out),
+            Target::Set(index) if n < LIMIT => self.say_by(&self.sets[*index], n, out),
+            Target::Set(_) => self.say_digits(n, out),
             Target::Digits => self.say_digits(n, out),
         }
     }
@@ -158,7 +163,7 @@ fn rule(set: &Set, n: u64) -> Option<&Rule> {
 }
 
 impl Set {
-    fn add(&mut self, base: &str, body: &str) {
+    fn add(&mut self, base: &str, body: &str, names: &[String]) {
         // An apostrophe keeps the blanks behind it.
         let body = body.strip_prefix('\'').unwrap_or(body).replace('\u{ad}', "");
         let between =
@@ -169,7 +174,7 @@ impl Set {
             _ => {
                 let (base, radix) = base.split_once('/').unwrap_or((base, "10"));
                 if let (Ok(base), Ok(radix)) = (base.parse::<u64>(), radix.parse::<u64>()) {
-                    self.rules.push(Rule::new(base, radix, &body));
+                    self.rules.push(Rule::new(base, radix, &body, names));
                 }
             }
         }
@@ -177,26 +182,26 @@ impl Set {
 }
 
 impl Rule {
-    fn new(base: u64, radix: u64, body: &str) -> Self {
+    fn new(base: u64, radix: u64, body: &str, names: &[String]) -> Self {
         let radix = radix.max(2);
         let mut divisor: u64 = 1;
         while divisor.checked_mul(radix).is_some_and(|next| next <= base) {
             divisor *= radix;
         }
-        let parts = parts(body);
+        let parts = parts(body, names);
         let splits = parts.iter().any(|p| matches!(p, Part::Remainder(_)));
         Self { base, divisor: divisor.max(if base == 0 { radix } else { 1 }), parts, splits }
     }
 }
 
-fn parts(mut body: &str) -> Vec<Part> {
+fn parts(mut body: &str, names: &[String]) -> Vec<Part> {
     let mut parts = Vec::new();
     while let Some(first) = body.chars().next() {
         let (part, rest) = match first {
-            '<' | '>' | '=' => substitution(first, &body[1..]),
+            '<' | '>' | '=' => substitution(first, &body[1..], names),
             '[' => {
                 let (inner, rest) = body[1..].split_once(']').unwrap_or((&body[1..], ""));
-                (Part::Optional(self::parts(inner)), rest)
+                (Part::Optional(self::parts(inner, names)), rest)
             }
             '$' => plural(&body[1..]),
             _ => {
@@ -210,12 +215,14 @@ fn parts(mut body: &str) -> Vec<Part> {
     parts
 }
 
-fn substitution(sign: char, rest: &str) -> (Part, &str) {
+fn substitution<'a>(sign: char, rest: &'a str, names: &[String]) -> (Part, &'a str) {
     let (name, rest) = rest.split_once(sign).unwrap_or((rest, ""));
     let target = match name {
         "" => Target::Own,
-        name if name.starts_with('%') => Target::Set(name.trim_start_matches('%').to_owned()),
-        _ => Target::Digits,
+        name => {
+            let name = name.trim_start_matches('%');
+            names.iter().position(|known| known == name).map_or(Target::Digits, Target::Set)
+        }
     };
     let part = match sign {
         '<' => Part::Quotient(target),

@@ -136,7 +136,8 @@ impl<'a> Scan<'a> {
 
     /// Whether no word goes on here.
     pub(super) fn at_word_end(self) -> bool {
-        !self.peek().is_some_and(|c| c.is_alphanumeric() || c == '_')
+        let raised = |c| matches!(c, '\u{b2}' | '\u{b3}' | '\u{b9}' | '\u{2070}'..='\u{2089}');
+        !self.peek().is_some_and(|c| (c.is_alphanumeric() && !raised(c)) || c == '_')
     }
 
     /// Whether no number goes on here: neither a digit nor a mark with a digit behind it.
@@ -161,6 +162,7 @@ impl<'a> Scan<'a> {
     pub(super) fn word_before_is_capital(self) -> bool {
         let text = self.read();
         let end = text.iter().rposition(|&c| !is_gap(c)).map_or(0, |i| i + 1);
+        let end = end - usize::from(text[..end].last() == Some(&'.'));
         let start = text[..end].iter().rposition(|c| !c.is_alphanumeric()).map_or(0, |i| i + 1);
         text[start..end].first().is_some_and(|c| c.is_uppercase())
     }

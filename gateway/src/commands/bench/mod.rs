@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
@@ -29,9 +30,10 @@ use self::caller::{Caller, Town};
 use self::line::Protocol;
 use self::plan::{Arrivals, Mishaps, Plan};
 use self::report::Report;
-use self::server::{Engine, Server};
+use self::server::Server;
 use self::tally::End;
 use self::turn::Turn;
+use super::speaker::Kind;
 use super::{CommandError, print, tell};
 use crate::chance::Chance;
 use crate::client::Target;
@@ -54,8 +56,8 @@ pub struct Args {
     #[arg(long, env = "DOVECOTE_KEY", hide_env_values = true, value_name = "KEY")]
     key: Option<String>,
     /// What speaks in a server of our own
-    #[arg(long, value_enum, default_value_t = Engine::Native, conflicts_with = "url")]
-    engine: Engine,
+    #[arg(long, value_enum, default_value_t, conflicts_with = "url")]
+    engine: Kind,
     /// What the server is spoken to in
     #[arg(long, value_enum, default_value_t = Protocol::Dovecote)]
     protocol: Protocol,
@@ -177,9 +179,11 @@ async fn measure(args: &Args, flags: &Flags, plan: Plan) -> Result<Report, Comma
     warm.map_err(|e| CommandError::Bench(format!("{address}: {e}")))?;
 
     let before = own.as_ref().and_then(Server::resident_bytes);
+    let (client_cpu, server_cpu) = (ProcessTime::now(), own.as_ref().and_then(Server::cpu));
     let began = town.clock.now();
     let most = crowd(args, &town, own.as_ref()).await;
     let wall = town.clock.now().saturating_sub(began);
+    let server_cpu = own.as_ref().and_then(Server::cpu).zip(server_cpu);
     let growth = most.zip(before).map(|(most, before)| most.saturating_sub(before));
     Ok(Report {
         tally: town.tally(|tally| tally.clone()),
@@ -187,6 +191,8 @@ async fn measure(args: &Args, flags: &Flags, plan: Plan) -> Result<Report, Comma
         wall,
         resident_bytes_per_session: growth.map(|bytes| bytes / u64::from(args.sessions)),
         start_to_ready: own.as_ref().map(|own| own.start_to_ready),
+        client_cpu: client_cpu.elapsed(),
+        server_cpu: server_cpu.map(|(after, before)| after.saturating_sub(before)),
         held: server::held(&address, &town.clock).await,
     })
 }

@@ -17,6 +17,10 @@ pub(super) struct Report {
     /// Growth of the server's memory; none for a server that is not our own.
     pub(super) resident_bytes_per_session: Option<u64>,
     pub(super) start_to_ready: Option<Duration>,
+    /// Processor time of the callers, all threads together.
+    pub(super) client_cpu: Duration,
+    /// Processor time of a server of our own.
+    pub(super) server_cpu: Option<Duration>,
     pub(super) held: Held,
 }
 
@@ -45,6 +49,10 @@ impl Report {
             "wall_s": rounded(self.wall.as_secs_f64()),
             "resident_bytes_per_session": self.resident_bytes_per_session,
             "start_to_ready_ms": self.start_to_ready.map(|t| rounded(t.as_secs_f64() * 1e3)),
+            "cpu_s": {
+                "client": rounded(self.client_cpu.as_secs_f64()),
+                "server": self.server_cpu.map(|t| rounded(t.as_secs_f64())),
+            },
             "engine": {
                 "kv_blocks_in_use_end": self.held.kv_blocks,
                 "contexts_end": self.held.contexts,
@@ -83,6 +91,9 @@ impl Report {
         row("real-time factor of all", number(self.aggregate()));
         let kib = self.resident_bytes_per_session.map(|bytes| format!("{} KiB", bytes >> 10));
         row("memory a session", kib.unwrap_or_else(|| "unknown".to_owned()));
+        let cpu = self.server_cpu.map(|t| format!("server {:.1} s, ", t.as_secs_f64()));
+        let cpu = cpu.unwrap_or_default();
+        row("processor time", format!("{cpu}callers {:.1} s", self.client_cpu.as_secs_f64()));
         if let Some(time) = self.start_to_ready {
             row("start to ready", format!("{:.0} ms", time.as_secs_f64() * 1e3));
         }
@@ -134,6 +145,8 @@ mod tests {
             wall: Duration::from_secs(1),
             resident_bytes_per_session: None,
             start_to_ready: None,
+            client_cpu: Duration::ZERO,
+            server_cpu: None,
             held: Held::default(),
         }
     }

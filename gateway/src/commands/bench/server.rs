@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, Command};
 
+use crate::commands::speaker::Kind;
 use crate::config::Flags;
 use crate::driver::Clock;
 
@@ -22,21 +23,12 @@ const READY_POLL: Duration = Duration::from_millis(10);
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 /// How long an engine may take to let go of what left.
 const IDLE_LIMIT: Duration = Duration::from_secs(2);
+/// A stub computes nothing: what is measured is all the rest.
+const STUB_SCRIPT: &str = "{\"rtf\": 0}";
 /// Longest answer that is read.
 const ANSWER_BYTES: u64 = 4 << 20;
 /// Places beyond those that are needed: the next turn may begin before the server has noticed the end of the one before.
 const SPARE_PLACES: u32 = 64;
-
-/// What speaks in a server of our own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Engine {
-    /// The bundle's networks
-    Native,
-    /// Tones that were encoded beforehand
-    Stub,
-    /// Tones, each encoded as it goes
-    StubLive,
-}
 
 /// A server of our own. Dropping it ends it.
 pub(super) struct Server {
@@ -59,13 +51,13 @@ impl Server {
     ///
     /// # Errors
     /// It did not start; the error has what it said.
-    pub(super) async fn start(engine: Engine, flags: &Flags, sessions: u32) -> io::Result<Self> {
+    pub(super) async fn start(engine: Kind, flags: &Flags, sessions: u32) -> io::Result<Self> {
         let clock = Clock::start();
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         command.args(["--max-sessions", &sessions.saturating_add(SPARE_PLACES).to_string()]);
-        if let Some(engine) = engine.to_possible_value().filter(|_| engine != Engine::Native) {
-            command.args(["--engine", engine.get_name()]);
+        if let Some(name) = engine.to_possible_value().filter(|_| engine != Kind::Native) {
+            command.args(["--engine", name.get_name(), "--script", STUB_SCRIPT]);
         }
         pass_on(&mut command, flags);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -91,6 +83,17 @@ impl Server {
             tokio::time::sleep(READY_POLL).await;
         }
         Ok(())
+    }
+
+    /// Processor time that its threads have used; none where the system does not tell.
+    pub(super) fn cpu(&self) -> Option<Duration> {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.process.id()?)).ok()?;
+        let nanos = threads.filter_map(|thread| {
+            let file = thread.ok()?.path().join("schedstat");
+            // "time on the processor" "time waiting for it" "turns", the times in nanoseconds.
+            std::fs::read_to_string(file).ok()?.split(' ').next()?.parse::<u64>().ok()
+        });
+        Some(Duration::from_nanos(nanos.sum()))
     }
 
     /// Bytes of memory that are its own now; none where the system does not tell.

@@ -152,6 +152,12 @@ mod tests {
         turn
     }
 
+    /// Times are kept to three digits, and the upper end of what cannot be told apart is given.
+    fn is_close(times: &Times, ms: f64) -> bool {
+        let all = times.percentile_ms(100.0);
+        all.is_some_and(|all| (ms..ms * 1.001).contains(&all))
+    }
+
     #[test]
     fn turns_that_ran_dry_are_counted_once_each() {
         let mut tally = Tally::new();
@@ -159,7 +165,7 @@ mod tests {
         tally.add(&turn(ms(240)), End::Whole);
         assert_eq!((tally.turns, tally.underruns, tally.dry), (2, 1, ms(200)));
         assert_eq!(tally.audio, ms(2_000));
-        assert_eq!(tally.first_audio.percentile_ms(99.0), Some(100.0));
+        assert!(is_close(&tally.first_audio, 100.0));
     }
 
     #[test]
@@ -176,7 +182,7 @@ mod tests {
     fn the_answer_to_an_interruption_is_timed() {
         let mut tally = Tally::new();
         tally.add(&turn(ms(0)), End::Interrupted(ms(3)));
-        assert_eq!((tally.interrupted, tally.cancel.percentile_ms(50.0)), (1, Some(3.0)));
+        assert!(tally.interrupted == 1 && is_close(&tally.cancel, 3.0));
         assert_eq!(tally.real_time_factor(), None);
     }
 }

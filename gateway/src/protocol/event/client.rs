@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::protocol::Resume;
 use crate::protocol::format::Asked;
 
 /// What a client says.
@@ -14,9 +15,11 @@ pub(crate) enum ClientEvent {
     Open(Box<Open>),
     Text(TextDelta),
     Flush(Flush),
+    Mark(Mark),
     End(End),
     Cancel(Cancel),
     Played(Played),
+    Update(Update),
     Ping(Ping),
     EndSession(EndSession),
 }
@@ -25,9 +28,11 @@ pub(crate) enum ClientEvent {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct Start {
-    pub(crate) resume: Option<serde::de::IgnoredAny>,
+    pub(crate) resume: Option<Resume>,
+    pub(crate) resume_window_ms: Option<u64>,
     pub(crate) audio: Asked,
     pub(crate) defaults: Options,
+    pub(crate) timestamps: Option<String>,
     pub(crate) flow: Flow,
     pub(crate) idle_timeout_ms: Option<u64>,
     pub(crate) context_idle_ms: Option<u64>,
@@ -141,6 +146,21 @@ pub(crate) struct Flush {
     pub(crate) id: Option<String>,
 }
 
+/// `mark`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct Mark {
+    pub(crate) ctx: String,
+    pub(crate) id: String,
+}
+
+/// `context.update`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct Update {
+    pub(crate) ctx: String,
+    pub(crate) style: Option<String>,
+    pub(crate) speed: Option<f32>,
+}
+
 /// `end`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct End {
@@ -206,9 +226,11 @@ pub(crate) fn parse(message: &str) -> Result<ClientEvent, ParseError> {
         "context.open" => ClientEvent::Open(body(json)?),
         "text" => ClientEvent::Text(body(json)?),
         "flush" => ClientEvent::Flush(body(json)?),
+        "mark" => ClientEvent::Mark(body(json)?),
         "end" => ClientEvent::End(body(json)?),
         "cancel" => ClientEvent::Cancel(body(json)?),
         "played" => ClientEvent::Played(body(json)?),
+        "context.update" => ClientEvent::Update(body(json)?),
         "ping" => ClientEvent::Ping(body(json)?),
         "session.end" => ClientEvent::EndSession(body(json)?),
         other => return Err(ParseError::UnknownType(other.chars().take(64).collect())),
@@ -217,7 +239,7 @@ pub(crate) fn parse(message: &str) -> Result<ClientEvent, ParseError> {
 
 /// A client that cuts its text between two UTF-16 units writes half a pair as an escape, which is no character: it
 /// becomes U+FFFD, and the rest of the message is as it was.
-fn mend_surrogates(json: &str) -> Cow<'_, str> {
+pub(crate) fn mend_surrogates(json: &str) -> Cow<'_, str> {
     let unit = |at: usize| -> Option<u16> {
         let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
         u16::from_str_radix(digits, 16).ok()

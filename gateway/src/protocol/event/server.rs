@@ -1,9 +1,11 @@
 //! What the server says, and how it is written.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::error::{Code, Severity};
-use crate::protocol::alignment::Heard;
+use crate::protocol::alignment::{Align, Heard};
 use crate::protocol::catalogue::{Model, Voice};
 use crate::protocol::format::Codec;
 
@@ -25,6 +27,10 @@ pub(crate) enum ServerEvent {
         pos: u64,
         text_offset: usize,
     },
+    #[serde(rename = "mark")]
+    Mark { ctx: String, id: String, pos: u64, text_offset: usize },
+    #[serde(rename = "context.updated")]
+    Updated { ctx: String, ignored: Vec<&'static str> },
     #[serde(rename = "context.parked")]
     Parked { ctx: String, ahead_ms: u64 },
     #[serde(rename = "context.resumed")]
@@ -64,6 +70,8 @@ pub(crate) struct Ready {
     pub(crate) token: String,
     pub(crate) resumed: bool,
     pub(crate) resume_window_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) next_text_seq: Option<BTreeMap<String, u64>>,
     pub(crate) synthetic: bool,
     pub(crate) server: Server,
     pub(crate) models: Vec<Model>,
@@ -121,8 +129,12 @@ pub(crate) struct Commit {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) text: TextRange,
-    pub(crate) words: Vec<[u64; 4]>,
-    pub(crate) align: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) words: Option<Vec<[u64; 4]>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) chars: Option<Vec<[u64; 4]>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) align: Option<Align>,
     pub(crate) r#final: bool,
 }
 

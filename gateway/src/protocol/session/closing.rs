@@ -32,13 +32,12 @@ impl Session {
                     self.fatal(Code::SlowConsumer, message, now);
                 }
                 Timer::Drain => self.shut_down(now),
-                Timer::Pong | Timer::Close => self.gone(),
+                Timer::Pong => self.lost(now),
+                Timer::Close | Timer::Resume => self.gone(),
                 Timer::ContextIdle(handle) => self.context_idle(handle, now),
-                Timer::Forget(handle) => {
-                    self.over.remove(&handle);
-                }
+                Timer::Forget(handle) => self.forget(handle),
                 // The driver asks for frames after every input.
-                Timer::Freed | Timer::Pace(_) => {}
+                Timer::Pace(_) => {}
             }
         }
     }
@@ -60,9 +59,21 @@ impl Session {
 
     /// The server goes down: what is open may finish, nothing new begins.
     pub(super) fn drain(&mut self, limit: Duration, now: Duration) {
+        if !self.is_attached {
+            // Nobody can come back to a server that lets nobody in.
+            return self.gone();
+        }
         self.say(ServerEvent::Closing { reason: "shutting_down", in_ms: millis(limit) });
         self.phase = Phase::Draining(Drain::Server);
         self.timers.set(Timer::Drain, now + limit);
+    }
+
+    /// What is open may finish, by the client's wish.
+    pub(super) fn begin_client_drain(&mut self) {
+        for handle in self.live.keys().copied().collect::<Vec<_>>() {
+            self.end_live(handle);
+        }
+        self.phase = Phase::Draining(Drain::Client);
     }
 
     /// Ends a drain when nothing is left of it.
@@ -108,7 +119,7 @@ impl Session {
         self.cancel_all("error", now);
         self.control.push_back(Control::Close { code, reason });
         self.phase = Phase::Closing;
-        self.timers.keep_only(&[Timer::Freed]);
+        self.timers.keep_only(&[]);
         self.timers.set(Timer::Close, now + CLOSE_WAIT);
     }
 
@@ -125,6 +136,8 @@ impl Session {
         self.live.clear();
         self.over.clear();
         self.control.clear();
+        self.resend.clear();
+        self.ring = None;
         self.phase = Phase::Closed;
         self.timers.keep_only(&[]);
         self.outputs.push_back(Output::Hangup);

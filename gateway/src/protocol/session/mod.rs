@@ -4,15 +4,20 @@
 //! context waits in the context, so that a barge-in can drop it, and contexts take turns.
 //!
 //! ```text
-//! control  ready  opened t1  error ...      cancelled t1 (waits a moment for what the engine freed)  opened t2
+//! control  ready  opened t1  error ...      cancelled t1  opened t2
 //! t1       P P P commit P P ... done        -- dropped --
 //! t2                                        P P P ...       not before "opened t2" is on the wire
 //! ```
 
+mod cancelling;
 mod closing;
 mod contexts;
 mod messages;
+mod opening;
 mod options;
+#[cfg(test)]
+mod resume_tests;
+mod resuming;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
@@ -20,17 +25,19 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 mod text_rules;
+mod writing;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::catalogue::Catalogue;
-use super::context::{Context, Next, Phase as ContextPhase};
-use super::event::{Cancelled, ErrorEvent, Opened, Options, ServerEvent};
-use super::format::Format;
+use super::context::{Context, Delivery, Next, Phase as ContextPhase};
+use super::event::{Cancelled, ErrorEvent, Opened, Options, ServerEvent, Start};
+use super::note::Note;
+use super::ring::{Ring, Sound};
 use super::timer::{Timer, Timers};
-use super::{Frame, Handle, Input, Limits, Output};
+use super::{Frame, Handle, Input, Limits, Output, Packet};
 use crate::error::Code;
 
 /// Answers that wait for the wire; with more, the client is not read.
@@ -39,6 +46,8 @@ const CONTROL_MAX: usize = 256;
 const CONTEXT_EGRESS_BYTES: usize = 48_000;
 /// Flushes of a context that were not answered.
 const FLUSHES_MAX: usize = 64;
+/// Marks of a context that were not answered.
+const MARKS_MAX: usize = 64;
 
 /// What a session is given when it begins.
 #[derive(Debug, Clone)]
@@ -78,11 +87,11 @@ enum Drain {
 /// What `session.start` settled.
 #[derive(Debug, Clone)]
 struct Settled {
-    format: Format,
+    delivery: Delivery,
     defaults: Options,
-    max_ahead: Duration,
     idle: Duration,
     context_idle: Duration,
+    resume_window: Duration,
 }
 
 /// What waits for the wire and belongs to no context's sound.
@@ -90,9 +99,18 @@ struct Settled {
 enum Control {
     Event(ServerEvent),
     Opened(Handle, Opened),
-    Cancelled { handle: Handle, answer: Box<Cancelled>, since: Duration, until: Option<Duration> },
+    /// `owes_freed`: it waits for what the engine held.
+    Cancelled {
+        handle: Handle,
+        answer: Box<Cancelled>,
+        since: Duration,
+        owes_freed: bool,
+    },
     Ping,
-    Close { code: u16, reason: &'static str },
+    Close {
+        code: u16,
+        reason: &'static str,
+    },
 }
 
 /// The state of one session.
@@ -104,6 +122,14 @@ pub struct Session {
     live: BTreeMap<Handle, Context>,
     /// Contexts that are over and can still be asked about.
     over: BTreeMap<Handle, Context>,
+    /// Whether there is a socket.
+    is_attached: bool,
+    /// What a client that came back has missed; goes before everything else.
+    resend: VecDeque<Frame>,
+    /// What was sent, if the session outlives its socket.
+    ring: Option<Ring>,
+    /// The start of a client that wants another session, until that is found or not.
+    wants_back: Option<Box<Start>>,
     /// All ids ever used.
     names: HashMap<String, Handle>,
     next_handle: Handle,
@@ -115,6 +141,8 @@ pub struct Session {
     /// Whose turn it was last.
     turn: Handle,
     timers: Timers,
+    /// What the driver has not counted yet.
+    notes: Vec<Note>,
 }
 
 impl Session {
@@ -129,6 +157,10 @@ impl Session {
             settled: None,
             live: BTreeMap::new(),
             over: BTreeMap::new(),
+            is_attached: true,
+            resend: VecDeque::new(),
+            ring: None,
+            wants_back: None,
             names: HashMap::new(),
             next_handle: 1,
             outputs: VecDeque::new(),
@@ -137,13 +169,20 @@ impl Session {
             bad_in_row: 0,
             turn: 0,
             timers,
+            notes: Vec::new(),
         }
+    }
+
+    /// What it is called, and what proves that a client may have it.
+    pub fn names(&self) -> (&str, &str) {
+        (&self.setup.session_id, &self.setup.token)
     }
 
     /// Something happens.
     pub fn handle_input(&mut self, now: Duration, input: Input) {
         match input {
             Input::Gone => return self.gone(),
+            Input::Lost => self.lost(now),
             Input::Tick => self.tick(now),
             Input::Engine { context, event } => self.engine(context, event, now),
             _ if self.is_closing() => {}
@@ -162,16 +201,24 @@ impl Session {
                 );
             }
             Input::NotUtf8 => self.close(1007, "not UTF-8", now),
-            Input::Opened { context, answer } => self.opened(context, answer),
-            Input::Packets { context, packets, generated } => {
-                if let Some(context) = self.live.get_mut(&context) {
-                    context.push_packets(packets, generated);
-                }
+            Input::TooSlow(limit) => {
+                let limit = limit.as_secs_f64();
+                let message = format!("a message took longer than {limit} s (server.message_s)");
+                self.fatal(Code::IdleTimeout, message, now);
             }
+            Input::Unauthorized(reason) => self.fatal(Code::Unauthorized, reason.to_owned(), now),
+            Input::Opened { context, answer } => self.opened(context, answer, now),
+            Input::Packets { context, packets, generated } => {
+                self.packets(context, packets, generated, now);
+            }
+            Input::Freed { context, kv_blocks } => self.freed(context, kv_blocks, now),
+            Input::HalfClosed => self.half_closed(now),
+            Input::ResumeRefused => self.resume_refused(now),
             Input::Drain(limit) => self.drain(limit, now),
         }
         self.finish_drain(now);
-        if !self.is_closing() && !self.timers.is_set(Timer::Stall) && self.has_queued() {
+        let may_stall = self.is_attached && !self.is_closing() && self.has_queued();
+        if may_stall && !self.timers.is_set(Timer::Stall) {
             self.timers.set(Timer::Stall, now + self.setup.limits.stall);
         }
     }
@@ -181,6 +228,11 @@ impl Session {
         self.outputs.pop_front()
     }
 
+    /// What happened since the last call that is worth counting; to be called after every frame.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
     /// When to come back with [`Input::Tick`] at the latest.
     pub fn poll_timeout(&self) -> Option<Duration> {
         self.timers.next()
@@ -188,7 +240,8 @@ impl Session {
 
     /// What goes on the wire next; only to be called when it can be put there.
     pub fn poll_frame(&mut self, now: Duration) -> Option<Frame> {
-        let frame = self.control_frame(now).or_else(|| self.context_frame(now));
+        let again = self.resend.pop_front();
+        let frame = again.or_else(|| self.control_frame(now)).or_else(|| self.context_frame(now));
         if frame.is_some() {
             self.timers.set(Timer::Stall, now + self.setup.limits.stall);
             self.finish_drain(now);
@@ -200,13 +253,14 @@ impl Session {
 
     /// Whether the client's next message may be read.
     pub fn wants_messages(&self) -> bool {
-        self.control.len() < CONTROL_MAX
+        self.control.len() < CONTROL_MAX && self.wants_back.is_none()
     }
 
     /// Whether more sound of a context may be read. Always, while that context has little waiting.
     pub fn wants_audio(&self, handle: Handle) -> bool {
         let Some(context) = self.live.get(&handle) else { return true };
         context.queued_bytes() < CONTEXT_EGRESS_BYTES
+            || context.lacks_commit()
             || self.live.values().map(Context::queued_bytes).sum::<usize>()
                 < self.setup.limits.max_egress_bytes
     }
@@ -221,19 +275,24 @@ impl Session {
     }
 
     fn has_queued(&self) -> bool {
-        !self.control.is_empty() || self.live.values().any(Context::has_queued)
+        !self.resend.is_empty()
+            || !self.control.is_empty()
+            || self.live.values().any(Context::has_queued)
     }
 
     fn control_frame(&mut self, now: Duration) -> Option<Frame> {
-        if let Some(&Control::Cancelled { until: Some(until), .. }) = self.control.front()
-            && now < until
-        {
-            self.timers.set(Timer::Freed, until);
-            return None;
-        }
         let event = match self.control.pop_front()? {
             Control::Event(event) => event,
-            Control::Cancelled { answer, .. } => ServerEvent::Cancelled(answer),
+            Control::Cancelled { handle, answer, since, .. } => {
+                self.notes.push(Note::Cancelled {
+                    reason: answer.reason,
+                    late: answer.late,
+                    answered_after: now.saturating_sub(since),
+                });
+                let frame = self.text_frame(&ServerEvent::Cancelled(answer));
+                self.note_end(handle);
+                return Some(frame);
+            }
             Control::Opened(handle, opened) => {
                 if let Some(context) = self.live.get_mut(&handle) {
                     context.announced = true;
@@ -243,6 +302,7 @@ impl Session {
             Control::Ping => return Some(Frame::Ping),
             Control::Close { code, reason } => {
                 self.phase = Phase::Closed;
+                self.notes.push(Note::Closed(code));
                 return Some(Frame::Close { code, reason });
             }
         };
@@ -255,7 +315,11 @@ impl Session {
         let order: Vec<Handle> =
             behind.chain(self.live.range(..=self.turn).map(|(&h, _)| h)).collect();
         for handle in order {
+            if self.waits_for_another(handle) {
+                continue;
+            }
             let Some(context) = self.live.get_mut(&handle) else { continue };
+            let before = context.pacer.clone();
             let next = context.next(now);
             let is_over = context.phase == ContextPhase::Done;
             let frame = match next {
@@ -267,8 +331,15 @@ impl Session {
                     }
                     continue;
                 }
-                Next::Audio(bytes) => Frame::Audio(bytes),
+                Next::Sound(sound) => {
+                    self.notes.push(Note::Sound(context.sound_sent(&before, &sound, now)));
+                    self.sound_frame(sound)
+                }
                 Next::Event(event) => self.text_frame(&event),
+                Next::Stopped => {
+                    self.stopped(handle, now);
+                    return self.control_frame(now);
+                }
             };
             self.turn = handle;
             if is_over {
@@ -279,8 +350,44 @@ impl Session {
         None
     }
 
+    /// Whether the sound of a context must not begin, since the one before it has not ended on the wire.
+    fn waits_for_another(&mut self, handle: Handle) -> bool {
+        let after = self.live.get(&handle).and_then(|context| context.after);
+        let waits = after.is_some_and(|other| self.live.contains_key(&other));
+        if let Some(context) = self.live.get_mut(&handle) {
+            if waits {
+                context.hold();
+                return true;
+            }
+            context.after = None;
+        }
+        false
+    }
+
+    /// Sound has come.
+    fn packets(&mut self, handle: Handle, packets: Vec<Packet>, generated: u64, now: Duration) {
+        let Some(context) = self.live.get_mut(&handle) else { return };
+        context.push_packets(packets, generated, now);
+        if context.after.is_some() && !context.engine_over {
+            // Nobody hears it yet, so that the engine's clock must not take it that somebody does.
+            self.outputs.push_back(Output::Played { context: handle, samples: 0 });
+        }
+    }
+
+    fn sound_frame(&mut self, sound: Sound) -> Frame {
+        let bytes = sound.bytes.clone();
+        if let Some((ring, settled)) = self.ring.as_mut().zip(self.settled.as_ref()) {
+            ring.sound(sound, settled.delivery.format.sample_rate);
+        }
+        Frame::Audio(bytes)
+    }
+
     fn text_frame(&mut self, event: &ServerEvent) -> Frame {
+        self.notes.extend(Note::of(event));
         let json = event.to_json(self.n);
+        if let Some(ring) = &mut self.ring {
+            ring.message(self.n, json.clone());
+        }
         self.n += 1;
         Frame::Text(json)
     }

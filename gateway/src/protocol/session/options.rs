@@ -2,23 +2,28 @@
 
 use std::time::Duration;
 
-use engine::Request;
 use engine::text::TextOptions;
+use engine::{Manner, Request};
 
 use super::Settled;
 use super::text_rules::text_options;
 use crate::error::Code;
 use crate::protocol::catalogue::{Catalogue, Names};
+use crate::protocol::context::{Delivery, Release, Timestamps};
 use crate::protocol::event::{ErrorEvent, Flow, Open, Options, Sampling, Start, TextRules};
 use crate::protocol::format::Format;
 
-/// Least and most a context may run ahead: a commit and a second; what the engine keeps for a reader.
-const AHEAD_MS: (u64, u64) = (3_000, 30_000);
+/// Least and most a context may run ahead: a commit and a second; more than anybody listens to in one go.
+const AHEAD_MS: (u64, u64) = (3_000, 600_000);
 const AHEAD_MS_DEFAULT: u64 = 6_000;
 const IDLE_MS: (u64, u64) = (1_000, 3_600_000);
 const IDLE_MS_DEFAULT: u64 = 300_000;
+const RESUME_WINDOW_MS: (u64, u64) = (0, 15_000);
 const CONTEXT_IDLE_MS_DEFAULT: u64 = 120_000;
 const ID_BYTES_MAX: usize = 64;
+const TIMESTAMPS: [(&str, Timestamps); 3] =
+    [("word", Timestamps::Word), ("char", Timestamps::Char), ("none", Timestamps::None)];
+const RELEASES: [(&str, Release); 2] = [("frame", Release::Frame), ("commit", Release::Commit)];
 
 /// Checks what `session.start` asks.
 ///
@@ -31,23 +36,41 @@ pub(super) fn settle(start: Start, catalogue: &Catalogue) -> Result<Settled, Box
     let idle = within("idle_timeout_ms", start.idle_timeout_ms, IDLE_MS_DEFAULT, IDLE_MS)?;
     let context_idle =
         within("context_idle_ms", start.context_idle_ms, CONTEXT_IDLE_MS_DEFAULT, IDLE_MS)?;
+    let resume_window = within("resume_window_ms", start.resume_window_ms, 0, RESUME_WINDOW_MS)?;
+    let timestamps = choose("timestamps", start.timestamps.as_deref(), &TIMESTAMPS)?;
+    let release = choose("flow.release", start.flow.release.as_deref(), &RELEASES)?;
+    let max_ahead = max_ahead(&start.flow);
     Ok(Settled {
-        format,
+        delivery: Delivery { format, max_ahead, release, timestamps },
         defaults: start.defaults,
-        max_ahead: flow(&start.flow)?,
         idle,
         context_idle,
+        resume_window,
     })
 }
 
-/// A bound that is out of reach is moved within reach: `session.ready` tells which one holds.
-fn flow(flow: &Flow) -> Result<Duration, Box<ErrorEvent>> {
-    if flow.release.as_deref().is_some_and(|r| r != "frame") {
-        return Err(bad("flow.release", "only \"frame\" is available"));
+/// The value of a field that has a few names; the first is the default.
+///
+/// # Errors
+/// A name that is none of them.
+pub(super) fn choose<T: Copy>(
+    field: &str,
+    asked: Option<&str>,
+    known: &[(&str, T)],
+) -> Result<T, Box<ErrorEvent>> {
+    let Some(asked) = asked else { return Ok(known[0].1) };
+    if let Some((_, value)) = known.iter().find(|(name, _)| *name == asked) {
+        return Ok(*value);
     }
+    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+    Err(bad(field, &format!("{asked:?} is not one of {}", names.join(", "))))
+}
+
+/// A bound that is out of reach is moved within reach: `session.ready` tells which one holds.
+fn max_ahead(flow: &Flow) -> Duration {
     let (least, most) = AHEAD_MS;
     let asked = flow.max_ahead_ms.unwrap_or(AHEAD_MS_DEFAULT);
-    Ok(Duration::from_millis(asked.clamp(least, most)))
+    Duration::from_millis(asked.clamp(least, most))
 }
 
 /// Checks what `context.open` asks, and merges it with the session's defaults.
@@ -65,11 +88,8 @@ pub(super) fn merge(
     if open.priority.is_some_and(|p| p > 9) {
         return Err(bad("priority", "0 to 9"));
     }
-    let absent = [
-        ("after", open.after.is_some()),
-        ("prosody_from", open.prosody_from.is_some()),
-        ("messages", open.messages.is_some()),
-    ];
+    let absent =
+        [("prosody_from", open.prosody_from.is_some()), ("messages", open.messages.is_some())];
     if let Some((field, _)) = absent.iter().find(|(_, asked)| *asked) {
         return Err(bad(field, "not available in this version"));
     }
@@ -128,6 +148,12 @@ pub(super) fn ignored(options: &Options) -> Vec<&'static str> {
     fields.into_iter().filter(|(_, asked)| *asked).map(|(field, _)| field).collect()
 }
 
+/// How the engine is to speak.
+pub(super) fn manner(options: &Options) -> Manner {
+    let Options { voice, language, style, .. } = options.clone();
+    Manner { voice, language, style }
+}
+
 /// The request to the engine.
 pub(super) fn request(options: &Options, settled: &Settled, priority: Option<u8>) -> Request {
     let mut request = Request::live();
@@ -142,7 +168,7 @@ pub(super) fn request(options: &Options, settled: &Settled, priority: Option<u8>
         temperature: options.sampling.temperature,
         acoustic_temperature: options.sampling.acoustic_temperature,
         guidance: options.cfg,
-        max_ahead: Some(settled.max_ahead),
+        max_ahead: Some(settled.delivery.max_ahead),
         priority: priority.unwrap_or(request.priority),
         ..request
     }

@@ -1,5 +1,6 @@
 //! A session on virtual time, with a wire that takes everything at once unless told otherwise.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +9,15 @@ use engine::{Event, Summary};
 use serde_json::{Value, json};
 
 use super::{Session, Setup};
-use crate::protocol::{Catalogue, Frame, Handle, Input, Limits, Model, Output, Packet, Voice};
+use crate::protocol::{
+    Catalogue, Frame, Handle, Input, Limits, Model, Output, Packet, Resume, Voice,
+};
 
 /// One thing that went over the wire.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Seen {
     Text(Value),
-    Audio { handle: Handle, flags: u8, seq: u32, pos: u64 },
+    Audio { handle: Handle, flags: u8, count: u16, seq: u32, pos: u64 },
     Ping,
     Close(u16),
 }
@@ -26,8 +29,12 @@ pub(super) struct Rig {
     pub(super) seen: Vec<Seen>,
     /// The engine's answer to the next contexts.
     pub(super) refuse: Option<engine::Error>,
+    /// What the engine says that cancelled contexts held.
+    pub(super) held: usize,
     /// Whether the wire takes anything.
     pub(super) is_writable: bool,
+    /// Whether there is a socket.
+    pub(super) is_attached: bool,
     /// Whether pings are answered.
     pub(super) is_alive: bool,
 }
@@ -46,6 +53,7 @@ fn catalogue() -> Catalogue {
         category: "premade",
         languages,
         styles,
+        owner: None,
     };
     Catalogue { models: vec![model], voices: vec![voice], default_voice: "ann".into() }
 }
@@ -62,13 +70,30 @@ impl Rig {
         let session = Session::new(setup, Duration::ZERO);
         let (outputs, seen) = (Vec::new(), Vec::new());
         let (now, refuse) = (Duration::ZERO, None);
-        Self { session, now, outputs, seen, refuse, is_writable: true, is_alive: true }
+        Self {
+            session,
+            now,
+            outputs,
+            seen,
+            refuse,
+            held: 0,
+            is_writable: true,
+            is_attached: true,
+            is_alive: true,
+        }
     }
 
     /// A session that has started, in PCM of 24 kHz, so that positions are the engine's samples.
     pub(super) fn started() -> Self {
+        Self::started_with(json!({}))
+    }
+
+    /// The same, with more fields of `session.start`.
+    pub(super) fn started_with(fields: Value) -> Self {
         let mut rig = Self::new(Limits::default());
-        rig.send(json!({"type": "session.start", "audio": {"codec": "pcm_s16le"}}));
+        let mut start = json!({"type": "session.start", "audio": {"codec": "pcm_s16le"}});
+        start.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        rig.send(start);
         rig
     }
 
@@ -88,9 +113,17 @@ impl Rig {
                 let answer = self.refuse.clone().map_or(Ok(()), Err);
                 self.session.handle_input(self.now, Input::Opened { context, answer });
             }
+            if let Output::Cancel(context) = output {
+                let freed = Input::Freed { context, kv_blocks: self.held };
+                self.session.handle_input(self.now, freed);
+            }
+            if let Output::Detach = output {
+                self.is_attached = false;
+            }
             self.outputs.push(output);
         }
         while self.is_writable
+            && self.is_attached
             && let Some(frame) = self.session.poll_frame(self.now)
         {
             if frame == Frame::Ping && self.is_alive {
@@ -100,6 +133,7 @@ impl Rig {
                 Frame::Text(json) => Seen::Text(serde_json::from_str(&json).unwrap()),
                 Frame::Audio(bytes) => Seen::Audio {
                     flags: bytes[1],
+                    count: u16::from_be_bytes(bytes[2..4].try_into().unwrap()),
                     handle: u32::from_be_bytes(bytes[4..8].try_into().unwrap()),
                     seq: u32::from_be_bytes(bytes[8..12].try_into().unwrap()),
                     pos: u64::from_be_bytes(bytes[12..20].try_into().unwrap()),
@@ -108,6 +142,38 @@ impl Rig {
                 Frame::Close { code, .. } => Seen::Close(code),
             });
         }
+    }
+
+    /// The client comes back on another socket, having seen what was seen. Returns whether the session takes it.
+    pub(super) fn resume(&mut self) -> bool {
+        let resume = self.place();
+        let is_taken = self.session.resume(&resume, self.now);
+        self.is_attached |= is_taken;
+        self.pump();
+        is_taken
+    }
+
+    /// Where the client stands.
+    pub(super) fn place(&self) -> Resume {
+        let mut resume = Resume::default();
+        let mut names = BTreeMap::new();
+        for seen in &self.seen {
+            match seen {
+                Seen::Text(event) => {
+                    resume.last_n = event["n"].as_u64().unwrap();
+                    if event["type"] == "context.opened" {
+                        let name = event["ctx"].as_str().unwrap().to_owned();
+                        names.insert(event["handle"].as_u64().unwrap() as Handle, name);
+                    }
+                }
+                Seen::Audio { handle, count, seq, .. } => {
+                    let last = seq + u32::from(*count) - 1;
+                    resume.last.insert(names[handle].clone(), last);
+                }
+                Seen::Ping | Seen::Close(_) => {}
+            }
+        }
+        resume
     }
 
     /// Lets time pass, tick by tick.
@@ -126,6 +192,7 @@ impl Rig {
         let packet = |i| Packet {
             bytes: Bytes::from_static(&[0; 8]),
             duration: 480,
+            silent: false,
             last: last && i + 1 == n,
         };
         let packets = (0..n).map(packet).collect();

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use engine::{Event, Failure, Summary};
+use engine::{Event, Failure};
 use serde_json::{Value, json};
 
 use super::rig::{Rig, Seen};
-use crate::protocol::{Handle, Output};
+use crate::protocol::{Handle, Input, Output};
 
 const SESSIONS: u64 = 10_000;
 const ACTIONS: u64 = 80;
@@ -45,6 +45,9 @@ struct Fake {
 struct Told {
     text: String,
     next_seq: u64,
+    marks: u64,
+    /// The context whose end its sound waits for.
+    after: Option<String>,
 }
 
 struct World {
@@ -55,14 +58,25 @@ struct World {
     /// Cancels of a single id: each has one answer.
     cancels: usize,
     opens: u64,
+    /// Whether the session outlives its socket.
+    is_kept: bool,
+    /// What the client has seen for sure.
+    safe: usize,
 }
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut rig = Rig::started();
+        let mut dice = Dice(seed);
+        let pack = [1, 1, 3, 50][dice.roll(4) as usize];
+        let release = if dice.roll(4) == 0 { "commit" } else { "frame" };
+        let audio = json!({"codec": "pcm_s16le", "pack": pack});
+        let window = [0, 15_000][dice.roll(2) as usize];
+        let mut rig = Rig::started_with(json!({
+            "audio": audio, "flow": {"release": release}, "resume_window_ms": window
+        }));
         rig.outputs.clear();
         let (fakes, told) = (BTreeMap::new(), BTreeMap::new());
-        Self { rig, dice: Dice(seed), fakes, told, cancels: 0, opens: 0 }
+        Self { rig, dice, fakes, told, cancels: 0, opens: 0, is_kept: window > 0, safe: 0 }
     }
 
     /// Any id: mostly one that exists.
@@ -71,7 +85,7 @@ impl World {
     }
 
     fn act(&mut self) {
-        match self.dice.roll(20) {
+        match self.dice.roll(23) {
             0 | 1 => self.open(),
             2..=6 => self.text(),
             7 => self.on_any("flush"),
@@ -80,6 +94,7 @@ impl World {
             10 => {
                 let (ctx, pos) = (self.any_id(), self.dice.roll(100_000));
                 self.rig.send(json!({"type": "played", "ctx": ctx, "pos": pos}));
+                self.safe = self.rig.seen.len();
             }
             11 => {
                 self.rig.is_writable = self.dice.roll(3) > 0;
@@ -91,12 +106,42 @@ impl World {
                 let span = Duration::from_millis(self.dice.roll(longest));
                 self.rig.sleep(span);
             }
+            13 => {
+                let ctx = self.any_id();
+                let Some(told) = self.told.get_mut(&ctx) else { return };
+                told.marks += 1;
+                let id = told.marks.to_string();
+                self.rig.send(json!({"type": "mark", "ctx": ctx, "id": id}));
+            }
+            15 if self.is_kept => self.lose(),
+            14 => {
+                let ctx = self.any_id();
+                self.rig.send(json!({"type": "context.update", "ctx": ctx, "style": "agentic"}));
+            }
             _ => {
                 let handle = 1 + self.dice.roll(self.opens.max(1)) as Handle;
                 self.progress(handle);
             }
         }
         self.obey();
+    }
+
+    /// The socket is lost with the last frames that were put on it, and the client comes back; or comes back at once.
+    fn lose(&mut self) {
+        let lost = self.dice.roll(8) as usize;
+        let left = self.rig.seen.len().saturating_sub(lost).max(self.safe);
+        self.rig.seen.truncate(left);
+        if self.dice.roll(2) == 0 {
+            self.rig.input(Input::Lost);
+            for _ in 0..self.dice.roll(6) {
+                let handle = 1 + self.dice.roll(self.opens.max(1)) as Handle;
+                self.progress(handle);
+                self.obey();
+                let away = Duration::from_millis(self.dice.roll(2_000));
+                self.rig.sleep(away);
+            }
+        }
+        assert!(self.rig.resume());
     }
 
     fn open(&mut self) {
@@ -107,7 +152,12 @@ impl World {
             self.cancels += 1;
             message["replaces"] = json!([replaced]);
         }
-        self.told.insert(format!("c{}", self.opens), Told::default());
+        let mut told = Told::default();
+        if self.opens > 0 && self.dice.roll(4) == 0 {
+            told.after = Some(format!("c{}", self.dice.roll(self.opens)));
+            message["after"] = json!(told.after);
+        }
+        self.told.insert(format!("c{}", self.opens), told);
         self.opens += 1;
         self.rig.send(message);
     }
@@ -141,7 +191,9 @@ impl World {
             return self.rig.send(json!({"type": "cancel", "ctx": "*"}));
         }
         self.cancels += 1;
-        self.on_any("cancel");
+        let ctx = self.any_id();
+        let at = ["now", "now", "word", "sentence"][self.dice.roll(4) as usize];
+        self.rig.send(json!({"type": "cancel", "ctx": ctx, "at": at}));
     }
 
     fn obey(&mut self) {
@@ -157,12 +209,8 @@ impl World {
                 Output::End(context) => self.fakes.get_mut(&context).unwrap().is_ended = true,
                 Output::Cancel(context) => {
                     self.fakes.get_mut(&context).unwrap().is_over = true;
-                    // Mostly the engine answers at once; sometimes too late.
-                    if self.dice.roll(4) > 0 {
-                        self.rig.engine(context, Event::Cancelled(Summary::default()));
-                    }
                 }
-                Output::Played { .. } | Output::Hangup => {}
+                _ => {}
             }
         }
     }
@@ -217,11 +265,19 @@ impl World {
         assert_eq!(self.rig.close_code(), Some(1000), "seed {seed}");
         let mut contexts: BTreeMap<Handle, Watch> = BTreeMap::new();
         let mut answers = 0;
+        let numbers = self.rig.seen.iter().filter_map(|seen| match seen {
+            Seen::Text(event) if event["resumed"] != true => event["n"].as_u64(),
+            _ => None,
+        });
+        assert!(numbers.eq(1..self.rig.session.n), "seed {seed}: a message is lost or doubled");
         for seen in &self.rig.seen {
             match seen {
-                Seen::Audio { handle, flags, seq, pos } => {
+                Seen::Audio { handle, .. } => {
                     let watch = contexts.get_mut(handle).expect("opened before it sounds");
-                    watch.audio(*flags, *seq, *pos);
+                    watch.audio(seen);
+                    let after = self.told[&watch.ctx].after.clone();
+                    let other = contexts.values().find(|w| Some(&w.ctx) == after.as_ref());
+                    assert!(other.is_none_or(|w| w.ends == 1), "seed {seed}: not {after:?} yet");
                 }
                 Seen::Text(event) => {
                     if event["type"] == "context.opened" {
@@ -256,6 +312,11 @@ impl World {
                 "seed {seed}: text is lost or doubled"
             );
             if watch.is_done {
+                let answered = watch.marks.len() as u64 + watch.marks_refused;
+                assert_eq!(
+                    answered, self.told[&watch.ctx].marks,
+                    "seed {seed}: not one answer a mark"
+                );
                 assert_eq!(watch.samples, fake.samples, "seed {seed}");
                 assert_eq!(watch.packets * 480, fake.samples, "seed {seed}: sound is lost");
             }
@@ -271,6 +332,8 @@ struct Watch {
     owes_commit: bool,
     commit_to: u64,
     text_to: u64,
+    marks: Vec<u64>,
+    marks_refused: u64,
     ends: u32,
     is_done: bool,
     samples: u64,
@@ -284,19 +347,24 @@ impl Watch {
             owes_commit: false,
             commit_to: 0,
             text_to: 0,
+            marks: Vec::new(),
+            marks_refused: 0,
             ends: 0,
             is_done: false,
             samples: 0,
         }
     }
 
-    fn audio(&mut self, flags: u8, seq: u32, pos: u64) {
+    fn audio(&mut self, seen: &Seen) {
+        let &Seen::Audio { flags, count, seq, pos, .. } = seen else { return };
         assert_eq!(self.ends, 0, "{}: sound behind the end", self.ctx);
         assert!(!self.owes_commit, "{}: sound before the commit of the sound before", self.ctx);
         assert_eq!((u64::from(seq), pos), (self.packets, self.packets * 480), "{}", self.ctx);
-        self.packets += 1;
+        self.packets += u64::from(count);
         self.owes_commit = flags & 1 != 0;
-        let at_boundary = (pos / 48_000) < (pos + 480) / 48_000;
+        let end = pos + u64::from(count) * 480;
+        assert!(end.div_ceil(48_000) - pos / 48_000 <= 1, "{}: a frame in two commits", self.ctx);
+        let at_boundary = (pos / 48_000) < end / 48_000;
         assert_eq!(self.owes_commit, at_boundary || flags & 2 != 0, "{}", self.ctx);
     }
 
@@ -313,6 +381,14 @@ impl Watch {
                 assert!(text_to >= self.text_to);
                 self.text_to = text_to;
             }
+            "mark" => {
+                assert_eq!(self.ends, 0, "{}: {event} behind the end", self.ctx);
+                let id: u64 = event["id"].as_str().unwrap().parse().unwrap();
+                assert!(self.marks.last().is_none_or(|last| *last < id), "{event}");
+                assert!(number("pos") <= self.packets * 480, "{event} before its sound");
+                self.marks.push(id);
+            }
+            "error" if event["ref"]["type"] == "mark" => self.marks_refused += 1,
             "context.done" => {
                 self.ends += 1;
                 (self.is_done, self.samples) = (true, number("samples"));

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use engine::{Event, Failure, Summary};
+use engine::{Event, Failure, Manner};
 use serde_json::{Value, json};
 
 use super::rig::{Rig, Seen};
@@ -44,7 +44,8 @@ fn a_context_is_opened_spoken_and_done() {
     assert_eq!(rig.texts("context.opened")[0]["handle"], 1);
     let commits: Vec<_> = rig.texts("commit").iter().map(|c| [&c["from"], &c["to"]]).collect();
     assert_eq!(commits, [[&json!(0), &json!(48_000)], [&json!(48_000), &json!(48_480)]]);
-    assert_eq!(rig.texts("commit")[1]["text"], json!({"from": 0, "to": 21}));
+    assert_eq!(rig.texts("commit")[0]["text"], json!({"from": 0, "to": 21}));
+    assert_eq!(rig.texts("commit")[1]["text"], json!({"from": 21, "to": 21}));
     let done = rig.texts("context.done")[0];
     assert_eq!((&done["samples"], &done["seq_last"]), (&json!(48_480), &json!(100)));
     let n: Vec<u64> = rig
@@ -76,14 +77,12 @@ fn text_is_taken_in_order_and_once() {
 #[test]
 fn a_barge_in_tells_what_was_heard_and_nothing_follows_it() {
     let mut rig = speaking();
+    rig.held = 5;
     rig.send(json!({"type": "cancel", "ctx": "a", "played": 20_000}));
-    assert!(rig.texts("context.cancelled").is_empty(), "it waits for what was freed");
-    let freed = Summary { kv_blocks: 5, ..Summary::default() };
-    rig.engine(1, Event::Cancelled(freed));
     let answer = rig.texts("context.cancelled")[0].clone();
     assert_eq!(answer["heard"]["text"], "The train");
     assert_eq!(answer["heard"]["last_word_index"], 1);
-    assert_eq!((&answer["played"], &answer["exact"]), (&json!(20_000), &json!(false)));
+    assert_eq!((&answer["played"], &answer["exact"]), (&json!(20_000), &json!(true)));
     assert_eq!((&answer["freed"]["kv_blocks"], &answer["late"]), (&json!(5), &json!(false)));
     let before = rig.seen.len();
     rig.speak(1, 48_000, 10, true);
@@ -96,23 +95,12 @@ fn a_barge_in_tells_what_was_heard_and_nothing_follows_it() {
 }
 
 #[test]
-fn the_answer_to_a_cancel_waits_for_the_engine_only_so_long() {
-    let mut rig = speaking();
-    rig.send(cancel("a"));
-    rig.sleep(Duration::from_millis(10));
-    assert_eq!(rig.texts("context.cancelled").len(), 1);
-    rig.engine(1, Event::Cancelled(Summary::default()));
-    assert_eq!(rig.texts("context.cancelled").len(), 1);
-}
-
-#[test]
 fn a_cancel_drops_what_the_wire_has_not_taken() {
     let mut rig = Rig::started();
     rig.send(open("a"));
     rig.is_writable = false;
     rig.speak(1, 0, 50, false);
     rig.send(cancel("a"));
-    rig.engine(1, Event::Cancelled(Summary::default()));
     rig.is_writable = true;
     rig.pump();
     assert!(!rig.seen.iter().any(|s| matches!(s, Seen::Audio { .. })));
@@ -151,7 +139,6 @@ fn a_turn_that_replaces_others_opens_behind_their_answers() {
     let mut rig = speaking();
     rig.send(json!({"type": "context.open", "ctx": "b", "replaces": ["a", "never"]}));
     rig.speak(2, 0, 3, false);
-    rig.engine(1, Event::Cancelled(Summary::default()));
     let order: Vec<String> = rig.seen[rig.seen.len() - 6..]
         .iter()
         .map(|s| match s {
@@ -165,6 +152,160 @@ fn a_turn_that_replaces_others_opens_behind_their_answers() {
     assert_eq!(order[..3], expected);
     assert_eq!(order[3..], ["Audio", "Audio", "Audio"]);
     assert_eq!(rig.texts("context.cancelled")[0]["reason"], "replaced");
+}
+
+#[test]
+fn a_turn_after_another_sounds_when_that_one_is_over() {
+    let mut rig = speaking();
+    rig.send(json!({"type": "context.open", "ctx": "b", "after": "a"}));
+    rig.speak(2, 0, 1, false);
+    rig.speak(2, 480, 1, true);
+    rig.done(2, 960);
+    let sounds =
+        |rig: &Rig| rig.seen.iter().filter(|s| matches!(s, Seen::Audio { handle: 2, .. })).count();
+    assert_eq!(sounds(&rig), 0);
+    let held = Output::Played { context: 2, samples: 0 };
+    assert!(rig.outputs.iter().any(|o| format!("{o:?}") == format!("{held:?}")));
+    rig.send(cancel("a"));
+    assert_eq!((sounds(&rig), rig.texts("context.done").len()), (2, 1));
+    rig.send(json!({"type": "context.open", "ctx": "c", "after": "a"}));
+    rig.speak(3, 0, 1, false);
+    assert!(matches!(rig.seen.last(), Some(Seen::Audio { handle: 3, .. })), "it is over");
+}
+
+#[test]
+fn the_style_changes_for_what_comes_and_speed_does_not() {
+    let mut rig = Rig::started();
+    rig.send(json!({"type": "context.open", "ctx": "a", "voice": "ann"}));
+    rig.send(json!({"type": "context.update", "ctx": "a", "style": "agentic", "speed": 1.5}));
+    let Some(Output::Restyle { context: 1, manner }) = rig.outputs.last() else { panic!() };
+    let (voice, style) = (Some("ann".to_owned()), Some("agentic".to_owned()));
+    assert_eq!(*manner, Manner { voice, language: None, style });
+    assert_eq!(rig.texts("context.updated")[0]["ignored"], json!(["speed"]));
+    rig.send(json!({"type": "context.update", "ctx": "a", "style": "angry"}));
+    rig.send(json!({"type": "context.update", "ctx": "b", "style": "agentic"}));
+    assert_eq!(rig.errors(), ["unknown_style", "ctx_unknown"]);
+}
+
+#[test]
+fn flushes_and_marks_that_wait_are_limited() {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.send(text("a", 0, "hello"));
+    for i in 0..65 {
+        rig.send(json!({"type": "mark", "ctx": "a", "id": i.to_string()}));
+        rig.send(json!({"type": "flush", "ctx": "a"}));
+    }
+    assert_eq!(rig.errors(), ["text_overflow", "text_overflow"]);
+    assert!(rig.texts("error").iter().all(|e| e["message"].as_str().unwrap().contains("64")));
+}
+
+#[test]
+fn commits_tell_the_times_that_were_asked_for() {
+    let fields = |timestamps: &str| {
+        let mut rig = Rig::started_with(json!({"timestamps": timestamps}));
+        rig.send(open("a"));
+        rig.speak(1, 0, 100, false);
+        let commit = rig.texts("commit")[0].clone();
+        ["words", "chars", "align"].map(|field| commit.get(field).is_some())
+    };
+    assert_eq!(fields("none"), [false, false, false]);
+    assert_eq!(fields("word"), [true, false, true]);
+    assert_eq!(fields("char"), [false, true, true]);
+}
+
+/// A context that speaks two sentences, a tenth of a second a character; of which half a second is on the wire.
+fn two_sentences() -> Rig {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.send(text("a", 0, "One two three. Four five six. "));
+    rig.engine(1, chunk(0..30));
+    rig.engine(1, Event::ChunkEnd { raw: 0..30, end: 72_000 });
+    rig.speak(1, 0, 25, false);
+    rig
+}
+
+/// Answers to cancels: the context's end on the wire, what was heard, and whether it was late.
+fn answers(rig: &Rig) -> Vec<(u64, String, bool)> {
+    let answer = |a: &&Value| {
+        let heard = a["heard"]["text"].as_str().unwrap().to_owned();
+        (a["sent"].as_u64().unwrap(), heard, a["late"].as_bool().unwrap())
+    };
+    rig.texts("context.cancelled").iter().map(answer).collect()
+}
+
+#[test]
+fn a_polite_cancel_lets_the_word_or_the_sentence_be_heard_to_its_end() {
+    // At 0.45 s the second word is being said; it ends at 0.7 s, its sentence at 1.4 s.
+    for (at, sent, heard) in [("word", 16_800, "One two"), ("sentence", 33_600, "One two three.")] {
+        let mut rig = two_sentences();
+        rig.send(json!({"type": "cancel", "ctx": "a", "played": 10_800, "at": at}));
+        assert_eq!(answers(&rig), [], "{at}");
+        assert!(rig.outputs.iter().any(|o| matches!(o, Output::End(1))), "no more text is taken");
+        rig.speak(1, 12_000, 125, false);
+        assert_eq!(answers(&rig), [(sent, heard.to_owned(), false)]);
+        assert_eq!(rig.texts("context.cancelled")[0]["heard"]["partial_word"], false);
+    }
+}
+
+#[test]
+fn a_polite_cancel_of_what_was_sent_is_answered_at_once() {
+    let mut rig = two_sentences();
+    rig.speak(1, 12_000, 125, false);
+    rig.send(json!({"type": "cancel", "ctx": "a", "played": 10_800, "at": "word"}));
+    let answer = rig.texts("context.cancelled")[0];
+    assert_eq!((&answer["sent"], &answer["played"]), (&json!(72_000), &json!(16_800)));
+    assert_eq!(answer["heard"]["text"], "One two");
+}
+
+#[test]
+fn every_cancel_of_a_context_that_yields_politely_is_answered() {
+    let mut rig = two_sentences();
+    let polite = json!({"type": "cancel", "ctx": "a", "played": 10_800, "at": "sentence"});
+    rig.send(polite.clone());
+    rig.send(polite);
+    assert_eq!(answers(&rig), []);
+    rig.send(cancel("a"));
+    let heard = || "One two".to_owned();
+    let expected = [(12_000, heard(), false), (12_000, heard(), true), (12_000, heard(), true)];
+    assert_eq!(answers(&rig).iter().map(|a| a.2).collect::<Vec<_>>(), expected.map(|a| a.2));
+    rig.send(json!({"type": "cancel", "ctx": "a", "at": "end"}));
+    assert_eq!(rig.errors(), ["bad_option"]);
+}
+
+#[test]
+fn a_polite_cancel_of_a_context_that_ends_first_is_answered_at_its_end() {
+    let mut rig = two_sentences();
+    rig.send(json!({"type": "cancel", "ctx": "a", "played": 10_800, "at": "sentence"}));
+    rig.speak(1, 12_000, 1, true);
+    rig.done(1, 12_480);
+    assert_eq!(answers(&rig).len(), 1);
+    assert!(rig.texts("context.done").is_empty());
+}
+
+#[test]
+fn a_commit_tells_the_words_that_end_in_it() {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.send(text("a", 0, "One two three. Four five six. "));
+    rig.engine(1, chunk(0..30));
+    rig.engine(1, Event::ChunkEnd { raw: 0..30, end: 72_000 });
+    rig.speak(1, 0, 150, true);
+    rig.done(1, 72_000);
+    let commits = rig.texts("commit");
+    let words = json!([
+        [0, 3, 0, 7_200],
+        [4, 7, 9_600, 16_800],
+        [8, 14, 19_200, 33_600],
+        [15, 19, 36_000, 45_600]
+    ]);
+    assert_eq!((&commits[0]["words"], &commits[0]["text"]["to"]), (&words, &json!(19)));
+    let words = json!([[20, 24, 48_000, 57_600], [25, 29, 60_000, 69_600]]);
+    assert_eq!(
+        (&commits[1]["words"], &commits[1]["text"]),
+        (&words, &json!({"from": 19, "to": 30}))
+    );
+    assert_eq!(commits[0]["align"], "estimated");
 }
 
 #[test]
@@ -240,7 +381,7 @@ fn options_that_are_not_to_be_had_are_refused_by_name() {
         (json!({"language": "klingon"}), "unknown_language", "english"),
         (json!({"style": "angry"}), "unknown_style", "agentic"),
         (json!({"priority": 10}), "bad_option", "0 to 9"),
-        (json!({"after": "x"}), "bad_option", "after"),
+        (json!({"after": "x"}), "ctx_unknown", "after"),
     ];
     for (options, code, part) in cases {
         let mut message = open("a");
@@ -337,7 +478,8 @@ fn a_bad_start_is_told_and_ends_the_session() {
         (json!({"audio": {"codec": "mp3"}}), "unsupported_audio"),
         (json!({"defaults": {"voice": "bob"}}), "unknown_voice"),
         (json!({"idle_timeout_ms": 1}), "bad_option"),
-        (json!({"flow": {"release": "commit"}}), "bad_option"),
+        (json!({"flow": {"release": "never"}}), "bad_option"),
+        (json!({"timestamps": "phoneme"}), "bad_option"),
     ] {
         let mut rig = Rig::new(Limits::default());
         let mut message = json!({"type": "session.start"});
@@ -345,15 +487,6 @@ fn a_bad_start_is_told_and_ends_the_session() {
         rig.send(message);
         assert_eq!((rig.errors(), rig.close_code()), (vec![code], Some(4400)), "{start}");
     }
-}
-
-#[test]
-fn a_session_that_is_not_kept_starts_anew() {
-    let mut rig = Rig::new(Limits::default());
-    let resume = json!({"session_id": "old", "token": "x"});
-    rig.send(json!({"type": "session.start", "resume": resume, "resume_window_ms": 9_000}));
-    assert_eq!(rig.texts("session.ready")[0]["resumed"], false);
-    assert_eq!((rig.errors(), rig.close_code()), (vec!["resume_unknown"], None));
 }
 
 #[test]
@@ -418,7 +551,6 @@ fn a_message_above_the_limit_ends_the_session() {
 fn the_end_of_a_session_cancels_or_drains() {
     let mut rig = speaking();
     rig.send(json!({"type": "session.end"}));
-    rig.engine(1, Event::Cancelled(Summary::default()));
     assert_eq!(rig.texts("context.cancelled")[0]["reason"], "session_end");
     assert_eq!((rig.texts("session.closing").len(), rig.close_code()), (1, Some(1000)));
 

@@ -1,14 +1,17 @@
 //! The plain requests: health, lists, and errors in the shape that speech clients know.
 
 pub(crate) mod demo;
+pub(crate) mod gate;
 pub(crate) mod speech;
+pub(crate) mod tokens;
+pub(crate) mod voices;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -31,29 +34,26 @@ pub(crate) async fn ready(State(server): State<Arc<Server>>) -> Response {
     (status, Json(json!({"ready": ready}))).into_response()
 }
 
-/// All metrics, for a scraper on this machine.
+/// All metrics, for a scraper on this machine or with a key.
 pub(crate) async fn metrics(
     State(server): State<Arc<Server>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
 ) -> Response {
-    if !peer.ip().is_loopback() {
-        let message = "metrics are for this machine only";
+    if !gate::may_scrape(&server, peer.ip(), &headers) {
+        let message = "metrics are for this machine, or for who has a key";
         return problem(StatusCode::FORBIDDEN, "forbidden", None, message);
     }
     let text = server.metrics.text(server.is_ready());
     ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
-/// The voices, for native and ElevenLabs clients alike.
-pub(crate) async fn voices(State(server): State<Arc<Server>>) -> Json<Value> {
-    Json(json!({"voices": server.catalogue.voices}))
-}
-
 /// The models, in OpenAI's shape.
 pub(crate) async fn models(State(server): State<Arc<Server>>) -> Json<Value> {
     let model =
         |id: &str| json!({"id": id, "object": "model", "created": 0, "owned_by": "dovecote"});
-    let models: Vec<Value> = server.catalogue.models.iter().map(|m| model(&m.id)).collect();
+    let catalogue = server.voices.catalogue();
+    let models: Vec<Value> = catalogue.models.iter().map(|m| model(&m.id)).collect();
     Json(json!({"object": "list", "data": models}))
 }
 
@@ -71,11 +71,19 @@ pub(crate) fn problem(
 
 /// There is no place.
 pub(crate) fn busy(refused: &Refused) -> Response {
-    let code = match refused {
-        Refused::Full { .. } => "overloaded",
-        Refused::Draining => "shutting_down",
-    };
-    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, code, None, &refused.to_string());
+    match refused {
+        Refused::Full { .. } => overloaded(&refused.to_string()),
+        Refused::Draining => come_back("shutting_down", &refused.to_string()),
+    }
+}
+
+/// More is asked of the server than it can do.
+pub(crate) fn overloaded(message: &str) -> Response {
+    come_back("overloaded", message)
+}
+
+fn come_back(code: &str, message: &str) -> Response {
+    let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, code, None, message);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
     response
 }

@@ -42,8 +42,16 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     Some((end, say(&text, kind, speech)))
 }
 
-/// Whether the token goes on behind its first word with a sign that addresses have.
+/// Whether the token starts a run and goes on behind its first word with a sign that addresses have.
 fn is_promising(scan: Scan<'_>) -> bool {
+    let starts = |c: char| c.is_whitespace() || "([{<\"'“‘«,;:=>|*_–—".contains(c);
+    if !scan.before().is_none_or(starts) {
+        return false;
+    }
+    if matches!(scan.peek(), Some('/' | '~' | '.')) {
+        let rooted = scan.at(1).is_some_and(|c| c.is_alphabetic() || c == '/' || c == '.');
+        return rooted && scan.at(2).is_some_and(|c| !is_gap(c));
+    }
     let mut word = scan;
     word.eat_while(usize::MAX, |c| c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '%'));
     match word.peek() {
@@ -90,6 +98,15 @@ fn kind(text: &[char]) -> Option<Kind> {
         let valid =
             !name.is_empty() && host.contains('.') && !host.contains('@') && !host.ends_with('.');
         return valid.then_some(Kind::Mail);
+    }
+    let strokes = text.matches('/').count();
+    if text.starts_with(['/', '~', '.']) {
+        let plain = |c: char| c.is_alphanumeric() || "/._-~".contains(c);
+        let rooted = text.starts_with('/') || text.contains("./") || text.starts_with("~/");
+        return (rooted
+            && strokes >= 2 - usize::from(!text.starts_with('/'))
+            && text.chars().all(plain))
+        .then_some(Kind::File);
     }
     let (host, path) = text.split_once('/').unwrap_or((&text, ""));
     let host = host.split_once(':').map_or(host, |(host, _)| host);
@@ -169,7 +186,7 @@ fn part(text: &str, speech: &Speech) -> String {
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return match text.parse() {
             Ok(n) if text.len() <= 2 && !text.starts_with('0') => speech.count(n),
-            _ if text.len() <= 4 => speech.pairs(text),
+            _ if text.len() == 4 => speech.pairs(text),
             _ => speech.digits(text),
         };
     }
@@ -182,7 +199,7 @@ fn part(text: &str, speech: &Speech) -> String {
     }
     let country = count == 2
         && COUNTRIES.contains(&text)
-        && !matches!(text, "me" | "to" | "at" | "in" | "it" | "no" | "be");
+        && !matches!(text, "me" | "to" | "at" | "in" | "it" | "no" | "be" | "co" | "us");
     let spelled = count == 1 || known || country || (!vowel && count <= 4);
     if spelled { speech.spell(text) } else { text.to_owned() }
 }

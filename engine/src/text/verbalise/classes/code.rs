@@ -1,6 +1,6 @@
 //! Names with letters and digits in one: models, serial numbers, identifiers of programs.
 
-use super::{Reading, word};
+use super::{Reading, measure, word};
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
 
@@ -31,7 +31,9 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         false => say(part, serial, speech),
     };
     let said: Vec<String> = parts.iter().enumerate().map(one).collect();
-    Some((end, said.join(" ")))
+    let said = said.join(" ");
+    let sized = (1..parts.len()).any(size) && end.peek() == Some(' ');
+    Some(if sized { measure::with_noun(end, said, false, speech) } else { (end, said) })
 }
 
 /// The runs of letters and of digits, hyphens between them left out.

@@ -83,6 +83,16 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     Some((scan, say(speech, &date)))
 }
 
+/// 12/25 where it is no fraction.
+pub(super) fn loose<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let first = short(&mut scan)?;
+    scan.eat_if(|c| c == '/')?;
+    let second = short(&mut scan).filter(|_| scan.at_number_end())?;
+    let (day, month, month_first) = day_and_month(first, second, '/', speech)?;
+    let date = Date { day: Some(day), month, month_first, ..Date::default() };
+    Some((scan, say(speech, &date)))
+}
+
 fn day_and_month(first: u32, second: u32, sign: char, speech: &Speech) -> Option<(u32, u32, bool)> {
     let month_first = speech.tongue.locale.month_first();
     let (day, month) = if month_first && sign != '.' { (second, first) } else { (first, second) };
@@ -95,10 +105,11 @@ fn day_and_month(first: u32, second: u32, sign: char, speech: &Speech) -> Option
 pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let mut end = scan;
     let first = end.letters();
-    if !first[0].is_uppercase() && !speech.language().small_months {
+    let word: String = first.iter().map(|&c| lower(c)).collect();
+    let small = !first[0].is_uppercase() && !speech.language().small_months;
+    if small && !is_dated(end, &word, speech) {
         return None;
     }
-    let word: String = first.iter().map(|&c| lower(c)).collect();
     if let Some((weekday, short)) = day(&word, speech) {
         return behind_weekday(end, speech, weekday, short);
     }
@@ -121,6 +132,18 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
     let mut without = scan;
     without.letters();
     Some((if ends { without } else { end }, name))
+}
+
+/// Whether a name that is written small against the rule is a month: a day or year stands behind it, for words that are
+/// also others a clear one.
+fn is_dated(mut scan: Scan<'_>, word: &str, speech: &Speech) -> bool {
+    if month(word, speech).is_none() || !scan.blank() {
+        return false;
+    }
+    let digits = scan.digits();
+    let day = matches!(digits.len(), 1 | 2);
+    let clear = digits.len() == 4 || (day && eat_ordinal_ending(&mut scan, speech));
+    clear || (day && !matches!(word, "may" | "march" | "mar"))
 }
 
 /// The day, the year or both behind the name of a month.

@@ -39,6 +39,16 @@ pub(super) fn dotted<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
         }
     };
     let said: Vec<String> = parts.iter().map(part).collect();
+    let mut port = scan;
+    if parts.len() == 4 && port.eat(':') {
+        let digits: String = port.digits().iter().collect();
+        if !digits.is_empty() && port.at_word_end() {
+            let dot = format!(" {} ", speech.words().dot);
+            let said =
+                format!("{} {} {}", said.join(&dot), speech.words().colon, speech.digits(&digits));
+            return Some((port, said));
+        }
+    }
     Some((scan, said.join(&format!(" {} ", speech.words().dot))))
 }
 
@@ -51,7 +61,10 @@ pub(super) fn grouped<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>
         return None;
     }
     let found = Groups::read(scan)?;
-    let known = speech.language().digit_openers.contains(&scan.word_before().as_str());
+    let before = scan.word_before();
+    // "CA 90001"
+    let state = before.len() == 2 && scan.word_before_is_loud() && found.total == 5;
+    let known = state || speech.language().digit_openers.contains(&before.as_str());
     if !found.is_number_of_digits(known) {
         return None;
     }
@@ -102,7 +115,8 @@ impl<'a> Groups<'a> {
         while found.groups.len() < GROUPS_MAX {
             let open = scan.eat('(');
             let digits = scan.digits();
-            if digits.is_empty() || digits.len() > 12 || (open && !scan.eat(')')) {
+            let lone = found.blanks > 0 && digits.len() == 1;
+            if digits.is_empty() || lone || digits.len() > 12 || (open && !scan.eat(')')) {
                 break;
             }
             found.groups.push(digits.iter().collect());

@@ -45,6 +45,7 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         }
     }
     let (end, unit, hyphen) = unit_behind(end, speech)?;
+    let end = without_period(end);
     let mut said = say(speech, &amounts, &unit, hyphen);
     if plus {
         let words = speech.words();
@@ -68,13 +69,39 @@ fn say(speech: &Speech, amounts: &[Amount], unit: &Unit, hyphen: bool) -> String
     if noun.contains("{0}") { noun.replace("{0}", &numbers) } else { format!("{numbers} {noun}") }
 }
 
+/// The noun of a unit behind a number that is already in words.
+pub(super) fn with_noun<'a>(
+    end: Scan<'a>,
+    said: String,
+    one: bool,
+    speech: &Speech,
+) -> Reading<'a> {
+    match unit_behind(end, speech) {
+        Some((unit_end, unit, false)) if !unit.one.contains("{0}") => {
+            let noun = if one { unit.one } else { unit.other };
+            (without_period(unit_end), format!("{said} {noun}"))
+        }
+        _ => (end, said),
+    }
+}
+
+/// The period of `ft.` belongs to it unless a sentence ends.
+fn without_period(end: Scan<'_>) -> Scan<'_> {
+    let dotted = end.peek() == Some('.') && end.before().is_some_and(char::is_alphabetic);
+    if dotted && !super::word::ends_sentence(end.skip(1)) { end.skip(1) } else { end }
+}
+
 /// The unit here or behind a blank or hyphen; and whether that was a hyphen.
 fn unit_behind<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Unit, bool)> {
     let mut start = scan;
     let hyphen = start.eat('-');
     let blank = !hyphen && start.blank();
     let mut best: Option<(Scan<'a>, &str)> = None;
+    let first = start.peek();
     for (written, name) in speech.language().units {
+        if written.chars().next() != first {
+            continue;
+        }
         let mut end = start;
         let longer = best
             .is_none_or(|(longest, _)| written.chars().count() > longest.taken() - start.taken());
@@ -104,10 +131,13 @@ fn fits(written: &str, end: Scan<'_>, blank: bool, hyphen: bool) -> bool {
         return false;
     }
     match written {
-        "K" | "V" | "N" | "J" | "W" | "L" => blank,
+        // "450 W. 5th St." is no power.
+        "K" | "V" | "N" | "J" | "W" | "L" => {
+            blank && !(end.peek() == Some('.') && end.skip(1).next_visible().is_some())
+        }
         // "5 in the box".
         "in" => {
-            !hyphen && !end.next_visible().is_some_and(char::is_alphabetic)
+            !hyphen && !end.next_visible().is_some_and(char::is_alphanumeric)
                 || end.peek() == Some('.')
         }
         "g" | "h" | "s" | "m" => !hyphen,
@@ -133,7 +163,8 @@ fn feet<'a>(mut scan: Scan<'a>, feet: &Amount, speech: &Speech) -> Option<Readin
     let mut inches = scan;
     inches.eat_if(is_gap);
     let (mut end, amount) = number::amount(inches, speech, false)?;
-    if !end.eat('"') && !end.eat('″') && !end.eat('”') {
+    let open = !end.eat('"') && !end.eat('″') && !end.eat('”');
+    if open && !(end.at_number_end() && amount.number.whole.len() <= 2) {
         return None;
     }
     let one = |amount: &Amount, name| -> Option<String> {

@@ -42,6 +42,7 @@ const NUMBERS: &[Rule] = &[
     date::day_first,
     money::read,
     number::ordinal,
+    number::scientific,
     number::pairs,
     number::decade,
     number::fraction,
@@ -73,7 +74,9 @@ const SIGNS: &[Rule] = &[
     money::read,
     measure::read,
     number::decade,
+    number::short_year,
     number::plain,
+    address::read,
     sign::tagged,
     sign::between,
     sign::alone,
@@ -111,14 +114,17 @@ pub(super) fn verdict(scan: Scan<'_>, speech: &Speech) -> Verdict {
     }
 }
 
-/// Most words need no rule: small letters, with a blank behind them, and no short form.
+/// Most words need no rule: small letters, perhaps behind a capital, with a blank behind them, and no short form.
 fn is_plain_word(scan: Scan<'_>, speech: &Speech) -> bool {
     let mut word = scan;
     let letters = word.letters();
     let behind = word.peek();
+    let rest = letters.get(1..).unwrap_or_default();
+    let one = rest.is_empty() && letters.iter().any(|c| c.is_uppercase());
+    let small = !one && rest.iter().all(|c| c.is_lowercase());
     let parted =
         behind.is_none_or(|c| is_gap(c) || matches!(c, '\n' | ',' | '!' | '?' | ';' | ')' | '"'));
-    parted && letters.iter().all(|c| c.is_lowercase()) && !speech.tongue.is_short(letters)
+    parted && small && !speech.tongue.is_short(letters)
 }
 
 /// A plain word behind a short form is read with it, so that no chunk ends between the two.

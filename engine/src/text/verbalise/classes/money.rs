@@ -99,7 +99,11 @@ fn amount<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Amount)> {
 
 /// A sign of the table, or a code that CLDR names.
 fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
+    let first = start.peek();
     for currency in speech.language().currencies {
+        if currency.sign.chars().next() != first {
+            continue;
+        }
         let mut scan = start;
         if scan.eat_str(currency.sign, false) && (is_sign(currency) || closes(scan)) {
             let Currency { one, other, gender, minor, .. } = *currency;
@@ -167,6 +171,10 @@ fn one(speech: &Speech, amount: &Amount, money: &Named, adjective: bool) -> Stri
 fn per<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, String)> {
     if !scan.eat('/') || speech.words().per.is_empty() {
         return None;
+    }
+    if scan.peek().is_some_and(|c| c.is_ascii_digit()) {
+        let (end, amount) = amount(scan, speech)?;
+        return Some((end, amount.words(speech, Gender::default())));
     }
     let word: String = scan.letters().iter().collect();
     if word.is_empty() || !scan.at_word_end() {

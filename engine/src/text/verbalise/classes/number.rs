@@ -1,6 +1,6 @@
 //! Numbers: cardinals, decimals, ordinals, fractions, ratios, ranges, years and decades.
 
-use super::Reading;
+use super::{Reading, date, measure};
 use crate::text::verbalise::language::Magnitude;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::number::Number;
@@ -120,7 +120,14 @@ pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     for (ending, gender) in speech.language().ordinal_endings {
         let mut end = scan;
         if end.eat_str(ending, true) && end.at_word_end() {
-            return Some((end, speech.ordinal(n, *gender)));
+            let first = speech.ordinal(n, *gender);
+            let mut range = end;
+            if range.eat_if(|c| matches!(c, '-' | '–')).is_some()
+                && let Some((end, second)) = ordinal(range, speech)
+            {
+                return Some((end, format!("{first} {} {second}", speech.words().to)));
+            }
+            return Some((end, first));
         }
     }
     None
@@ -129,10 +136,16 @@ pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
 /// 1990s, '90s.
 pub(super) fn decade<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let decades = speech.language().decades?;
+    let before = scan.word_before();
     let quoted = scan.eat_if(|c| matches!(c, '\'' | '’' | '‘')).is_some();
     let digits: String = scan.digits().iter().collect();
     let n: u64 = digits.parse().ok()?;
     if !(n.is_multiple_of(10) && (digits.len() == 4 || (digits.len() == 2 && n >= 10))) {
+        return None;
+    }
+    // "30s" are seconds, "the 30s" are years.
+    let told = quoted || speech.language().decade_openers.contains(&before.as_str());
+    if digits.len() == 2 && !told {
         return None;
     }
     let mut end = scan;
@@ -145,8 +158,21 @@ pub(super) fn decade<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
     Some((end, decades(&speech.year(n))))
 }
 
+/// '08, '99: a year without its century.
+pub(super) fn short_year<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    speech.language().decades?;
+    let open = opens(scan);
+    scan.eat_if(|c| matches!(c, '\'' | '’' | '‘')).filter(|_| open)?;
+    let digits: String = scan.digits().iter().collect();
+    let n = digits.parse().ok().filter(|_| digits.len() == 2 && scan.at_word_end())?;
+    let said = speech.count(n);
+    let nought = digits.starts_with('0') && n > 0;
+    Some((scan, if nought { format!("{} {said}", speech.words().oh) } else { said }))
+}
+
 /// 1/2, 3 1/2, 24/7, 120/80, ½, 3½.
 pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
     let before = scan.before();
     let first = plain_digits(&mut scan)?;
     let mut whole = None;
@@ -175,15 +201,17 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     if !scan.at_number_end() || scan.peek() == Some('/') {
         return None;
     }
-    if (above, below, whole) == (24, 7, None) {
-        return Some((scan, format!("{} {}", speech.count(24), speech.count(7))));
-    }
-    if whole.is_none() && above == below && above == 50 {
-        return Some((scan, format!("{0} {0}", speech.count(above))));
-    }
-    if whole.is_none() && (above >= below || below > 100) {
-        let over = speech.words().over;
-        return Some((scan, format!("{} {over} {}", speech.count(above), speech.count(below))));
+    if whole.is_none() && !is_fraction(above, below) {
+        let pair = matches!((above, below), (24, 7) | (9, 11))
+            || (above.is_multiple_of(10) && above + below == 100)
+            || (above == below && above != 10);
+        if let Some(day) = date::loose(start, speech).filter(|_| !pair) {
+            return Some(day);
+        }
+        let over = if pair { "" } else { speech.words().over };
+        let said = [&speech.count(above), over, &speech.count(below)];
+        let said = said.into_iter().filter(|s| !s.is_empty()).collect::<Vec<&str>>().join(" ");
+        return Some(measure::with_noun(scan, said, false, speech));
     }
     say_fraction(scan, whole, above, below, speech)
 }
@@ -221,8 +249,32 @@ fn say_fraction<'a>(
     speech: &Speech,
 ) -> Option<Reading<'a>> {
     let part = (speech.language().fraction)(speech, above, below)?;
-    let Some(whole) = whole else { return Some((end, part)) };
-    Some((end, (speech.language().mixed)(&speech.count(whole), &part, (above, below))))
+    let Some(whole) = whole else { return Some(measure::with_noun(end, part, true, speech)) };
+    let said = (speech.language().mixed)(&speech.count(whole), &part, (above, below));
+    Some(measure::with_noun(end, said, false, speech))
+}
+
+/// Whether two numbers at a stroke are a part of one: less than one, and of a usual size.
+fn is_fraction(above: u64, below: u64) -> bool {
+    above < below && matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100)
+}
+
+/// 1e6, 1.5e-3
+pub(super) fn scientific<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    scan.eat_if(|c| c == 'e' || c == 'E')?;
+    let negative = scan.eat_if(is_minus).is_some();
+    scan.eat('+');
+    let power = plain_digits(&mut scan).filter(|_| scan.at_word_end())?;
+    let words = speech.words();
+    let power = if negative {
+        format!("{} {}", words.minus, speech.count(power))
+    } else {
+        speech.count(power)
+    };
+    let number = speech.number(&number, Gender::Masculine);
+    let ten = speech.count(10);
+    Some((scan, format!("{number} {} {ten} {} {power}", words.times, words.to_the_power)))
 }
 
 /// 3:2, 16:9, 1:100.
@@ -293,8 +345,11 @@ fn range<'a>(
         let as_year = year && amount.number.fraction.is_empty() && POSSIBLE_YEARS.contains(&n);
         if as_year { speech.year(n) } else { amount.words(speech, Gender::Masculine) }
     };
-    let said = format!("{} {} {}", say(first, from), speech.words().to, say(&second, to));
-    Some((end, said))
+    let (from_said, to_said) = (say(first, from), say(&second, to));
+    if (from, to) == (50, 50) {
+        return Some((end, format!("{from_said} {to_said}")));
+    }
+    Some((end, format!("{from_said} {} {to_said}", speech.words().to)))
 }
 
 /// Whether four digits are a year: by the word before, else by their size and by what stands behind.

@@ -2,7 +2,7 @@
 
 use super::Reading;
 use super::number::vulgar;
-use crate::text::spoken::Mark;
+use crate::text::spoken::{Mark, is_emoji, is_emoji_part};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
@@ -120,7 +120,10 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
         '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
         '-' | '=' if word(1) == Some('>') => (scan.eat('>'), words.to).1,
-        '+' if before == Some(Term::Number) || (spaced_before && word(1).is_some_and(is_gap)) => {
+        '+' if start.before().is_some_and(|c| c.is_alphanumeric() || c == '+')
+            || before == Some(Term::Number)
+            || (spaced_before && word(1).is_some_and(is_gap)) =>
+        {
             words.plus
         }
         '=' => words.equals,
@@ -139,6 +142,8 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
             words.minus
         }
         '/' if before == Some(Term::Number) && spaced_before => words.divided_by,
+        '/' if before == Some(Term::Number) && amount(1) => words.over,
+        '/' if spaced_before && word(1).is_some_and(is_gap) => words.slash,
         '/' if before == Some(Term::Word) && word(1).is_some_and(char::is_alphabetic) => {
             slash(start, speech)
         }
@@ -173,6 +178,10 @@ fn digit_behind(scan: Scan<'_>) -> bool {
 
 /// and/or, he/she.
 fn slash(scan: Scan<'_>, speech: &Speech) -> &'static str {
+    let next = super::number::lower_case(scan.skip(1).next_word());
+    if speech.language().per.iter().any(|(_, full)| *full == next) {
+        return speech.words().per;
+    }
     let alternatives = speech.language().slash_words.contains(&scan.word_before().as_str());
     if alternatives { speech.words().or } else { speech.words().slash }
 }
@@ -203,6 +212,8 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         return Some((scan.skip(1), said));
     }
     if let Some(digit) = raised(c) {
+        let power = !('₀'..='₉').contains(&c)
+            && scan.before().is_some_and(|c| c.is_alphanumeric() || c == ')');
         scan = scan.skip(1);
         let mut digits = digit.to_string();
         while let Some(next) = scan.peek().and_then(raised) {
@@ -210,12 +221,11 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
             scan = scan.skip(1);
         }
         let words = speech.words();
-        let word_before = scan.taken() > 0 && term_before(scan).is_some();
         return Some((
             scan,
             match digits.as_str() {
-                "2" if word_before => words.square.to_owned(),
-                "3" if word_before => words.cubed.to_owned(),
+                "2" if power => words.square.to_owned(),
+                "3" if power => words.cubed.to_owned(),
                 _ => speech.digits(&digits),
             },
         ));
@@ -231,8 +241,51 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         }
         return Some((scan, speech.count(value)));
     }
+    let words = speech.words();
+    let leans = scan.before().is_some_and(char::is_alphanumeric);
+    if c == '.' && scan.at(1).is_some_and(char::is_alphabetic) && !leans && !words.dot.is_empty() {
+        return Some((scan.skip(1), words.dot.to_owned()));
+    }
+    if c == '#' && leans && !words.sharp.is_empty() {
+        return Some((scan.skip(1), words.sharp.to_owned()));
+    }
+    if let Some(face) = emoticon(scan) {
+        return Some((face, String::new()));
+    }
+    if is_emoji(c) {
+        return Some(emoji(scan, speech));
+    }
+    if c == '&' && scan.at(1) == Some('&') {
+        scan = scan.skip(1);
+    }
     let &(_, word) = speech.language().signs.iter().find(|s| s.0 == c)?;
     Some((scan.skip(1), word.to_owned()))
+}
+
+/// A pictograph by its name. What is joined to it and the tone of its skin only shape it; one without a name is silent.
+fn emoji<'a>(mut scan: Scan<'a>, speech: &Speech) -> Reading<'a> {
+    let name = scan.peek().and_then(|c| speech.names().emoji(c)).unwrap_or_default();
+    scan = scan.skip(1);
+    let tone = |c: char| matches!(c, '\u{1f3fb}'..='\u{1f3ff}');
+    while let Some(part) = scan.eat_if(|c| is_emoji_part(c) || tone(c)) {
+        if part == '\u{200d}' {
+            scan.eat_if(is_emoji);
+        }
+    }
+    (scan, name.to_owned())
+}
+
+/// :) and the like, apart from words: a voice does not say them.
+fn emoticon(scan: Scan<'_>) -> Option<Scan<'_>> {
+    const FACES: [&str; 10] = [":-)", ":)", ";-)", ";)", ":-(", ":(", ":D", ":P", ":-D", "<3"];
+    let apart = |c: Option<char>| c.is_none_or(char::is_whitespace);
+    if !apart(scan.before()) {
+        return None;
+    }
+    FACES.iter().find_map(|face| {
+        let mut end = scan;
+        (end.eat_str(face, false) && apart(end.peek())).then_some(end)
+    })
 }
 
 /// Digits above and below the line, and those in circles.

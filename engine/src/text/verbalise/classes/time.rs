@@ -123,8 +123,10 @@ fn half_of_day(mut scan: Scan<'_>) -> Option<(Scan<'_>, Half, bool)> {
 
 /// The period of `p.m.` also ends a sentence where one ends.
 fn close<'a>(end: Scan<'a>, said: String, last: &Found) -> Reading<'a> {
+    // "p.m. EST": a time zone goes on.
+    let zone = |word: &[char]| word.len() >= 2 && word.iter().all(|c| c.is_uppercase());
     match last.dotted {
-        true if word::ends_sentence(end) => (end, said + "."),
+        true if word::ends_sentence(end) && !zone(end.next_word()) => (end, said + "."),
         true => with_next_word(end, said),
         false => (end, said),
     }

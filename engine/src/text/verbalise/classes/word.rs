@@ -44,11 +44,27 @@ pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Readin
     let table = speech.language().abbreviations.iter().filter(|a| a.written == word);
     let found = table.into_iter().find(|a| holds(a, scan, end, dotted, speech))?;
     let spoken = found.spoken.to_owned();
-    if dotted && ends_sentence(behind) && !matches!(found.kind, Short::Title | Short::Number) {
+    if dotted && closes(found, behind, speech) {
         return Some((end, spoken));
     }
     let joined = dotted || found.kind == Short::Title;
     Some(if joined { with_next_word(behind, spoken) } else { (behind, spoken) })
+}
+
+/// Whether the period behind a short form also ends its sentence.
+fn closes(short: &Abbreviation, behind: Scan<'_>, speech: &Speech) -> bool {
+    let next = lower_case(behind.next_word());
+    match short.kind {
+        Short::Title | Short::Number => false,
+        // "Martin Luther King Jr. Boulevard"
+        Short::Name => {
+            let opens = next.is_empty() || speech.language().small_words.contains(&next.as_str());
+            ends_sentence(behind) && opens
+        }
+        // "a.k.a. Bob", "approx. Five"
+        Short::Always if short.written != "etc" => next.is_empty() && ends_sentence(behind),
+        _ => ends_sentence(behind),
+    }
 }
 
 /// Whether a short form is one at this place.
@@ -68,16 +84,19 @@ fn holds(
         Short::Dotted => dotted,
         Short::Title => {
             let name = same_line && next.is_some_and(char::is_uppercase);
-            let street = |a: &Abbreviation| a.kind == Short::Behind && a.written == short.written;
+            let street = |a: &Abbreviation| {
+                matches!(a.kind, Short::Behind | Short::Name) && a.written == short.written
+            };
             let ambiguous = speech.language().abbreviations.iter().any(street);
             let certain = !ambiguous && dotted;
             capital && (name || certain) && !(ambiguous && is_behind_name(scan, speech))
         }
         Short::Number => {
             let number = next.is_some_and(|c| c.is_ascii_digit() || c == '#');
-            number && (dotted || capital) && (same_line || dotted)
+            let telling = dotted || (capital && short.written.len() > 1);
+            number && telling && (same_line || dotted)
         }
-        Short::Behind => {
+        Short::Behind | Short::Name => {
             capital && (dotted || is_behind_name(scan, speech)) && is_behind_name(scan, speech)
         }
     }
@@ -89,6 +108,11 @@ fn is_behind_name(scan: Scan<'_>, speech: &Speech) -> bool {
         return false;
     }
     let word = scan.word_before();
+    let short = word.trim_end_matches('.');
+    let title = |a: &Abbreviation| a.kind == Short::Title && a.written == short;
+    if word.ends_with('.') && speech.language().abbreviations.iter().any(title) {
+        return false;
+    }
     let capital = scan.word_before_is_capital();
     (capital && !speech.language().small_words.contains(&word.as_str()))
         || speech.language().ordinal_endings.iter().any(|(ending, _)| {

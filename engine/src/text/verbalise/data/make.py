@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes the tables of this folder from CLDR.
 
-    npm pack cldr-rbnf@48.2.0 cldr-dates-full@48.2.0 cldr-numbers-full@48.2.0 cldr-units-full@48.2.0
+    npm pack cldr-rbnf@48.2.0 cldr-dates-full@48.2.0 cldr-numbers-full@48.2.0 cldr-units-full@48.2.0 \
+        cldr-annotations-full@48.2.0
     for f in *.tgz; do mkdir -p x/${f%-48*}; tar xzf $f -C x/${f%-48*} --strip-components=1; done
     python3 make.py x
 
@@ -11,6 +12,8 @@ LANG.rbnf is the spell-out rule file as it is. LANG.words has one name a line, i
     day    1..7 (Monday first)  full  short
     money  ISO-CODE  one  other
     unit   CLDR-NAME  gender (m, f, n or -)  one  other   ({0} is the number where the name is not just behind it)
+
+LANG.emoji has one pictograph a line, and its name; those with a digit in the name are left out.
 
 A file of a region (en-GB) holds only the lines that differ from its language's.
 """
@@ -74,6 +77,16 @@ def words(root, language):
         yield ["unit", name, gender, behind_number(one), behind_number(other)]
 
 
+def emoji(root, language):
+    path = root / "cldr-annotations-full" / "annotations" / language / "annotations.json"
+    names = json.loads(path.read_text(encoding="utf-8"))["annotations"]["annotations"]
+    for sign, name in names.items():
+        pictograph = len(sign) == 1 and (0x1F300 <= ord(sign) <= 0x1FAFF or 0x2600 <= ord(sign) <= 0x27BF)
+        spoken = name.get("tts", [""])[0]
+        if pictograph and spoken and not any(c.isdigit() for c in spoken):
+            yield [sign, spoken]
+
+
 def main():
     root, here = pathlib.Path(sys.argv[1]), pathlib.Path(__file__).parent
     base = {language: ["\t".join(row) for row in words(root, language)] for language in LANGUAGES}
@@ -83,6 +96,9 @@ def main():
             known = base[language.split("-")[0]]
             rows = [row for row in ("\t".join(r) for r in words(root, language)) if row not in known]
         (here / f"{language}.words").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        if language in base:
+            names = "\n".join("\t".join(row) for row in emoji(root, language))
+            (here / f"{language}.emoji").write_text(names + "\n", encoding="utf-8")
         rules = root / "cldr-rbnf" / "rbnf" / f"{language.replace('-', '_')}-SpelloutRules.txt"
         if rules.exists():
             (here / f"{language}.rbnf").write_bytes(rules.read_bytes())

@@ -1,10 +1,10 @@
 //! What is known of a language: its tables and the few readings whose order of words is its own. One file each.
 //!
-//! A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
+//! A new language is a file with its [`Language`], an arm of [`Tongue::read`], and a table of tests; what it leaves empty is not
+//! read. A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
 
 mod english;
 mod other;
-mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -104,6 +104,8 @@ pub(super) struct Language {
     pub(super) ratio_openers: &'static [&'static str],
     /// Words before digits that are told one by one.
     pub(super) digit_openers: &'static [&'static str],
+    /// Words before `30s` that are years.
+    pub(super) decade_openers: &'static [&'static str],
     /// Words before a number that is told in pairs: flights, rooms, models.
     pub(super) pair_openers: &'static [&'static str],
     /// Last words of a street's name: a number before it is told in pairs.
@@ -156,6 +158,8 @@ pub(super) struct Words {
     pub(super) number: &'static str,
     /// The nought in the middle of a number that is told in pairs.
     pub(super) oh: &'static str,
+    /// `#` behind the name of a tone or a language.
+    pub(super) sharp: &'static str,
     pub(super) dot: &'static str,
     pub(super) at: &'static str,
     pub(super) slash: &'static str,
@@ -236,16 +240,17 @@ pub(super) enum Short {
     Title,
     /// Before a number.
     Number,
-    /// Behind a name, as in an address or a company.
+    /// Behind a name, as in an address.
     Behind,
+    /// Behind a name and part of it.
+    Name,
 }
 
 impl Shorts {
     fn new(language: &Language, names: &Names) -> Self {
         let mut shorts = Self::default();
         let forms = language.abbreviations.iter().map(|a| a.written);
-        let calendar = names.calendar().filter(|_| language.small_months);
-        for word in forms.chain(calendar) {
+        for word in forms.chain(names.calendar()) {
             let word = word.to_lowercase();
             if let Some(first) = word.chars().next() {
                 *shorts.lengths.entry(first).or_default() |= length_bit(word.chars().count());
@@ -281,14 +286,28 @@ impl Tongue {
                 include_str!(concat!("../data/", $name))
             };
         }
-        let (rules, names, language) = match locale.language() {
-            ids::Language::English => (data!("en.rbnf"), data!("en.words"), &english::ENGLISH),
-            ids::Language::German => (data!("de.rbnf"), data!("de.words"), &other::GERMAN),
-            ids::Language::Spanish => (data!("es.rbnf"), data!("es.words"), &other::SPANISH),
-            ids::Language::French => (data!("fr.rbnf"), data!("fr.words"), &other::FRENCH),
-            ids::Language::Italian => (data!("it.rbnf"), data!("it.words"), &other::ITALIAN),
-            ids::Language::Dutch => (data!("nl.rbnf"), data!("nl.words"), &other::DUTCH),
-            ids::Language::Portuguese => (data!("pt.rbnf"), data!("pt.words"), &other::PORTUGUESE),
+        let (rules, names, emoji, language) = match locale.language() {
+            ids::Language::English => {
+                (data!("en.rbnf"), data!("en.words"), data!("en.emoji"), &english::ENGLISH)
+            }
+            ids::Language::German => {
+                (data!("de.rbnf"), data!("de.words"), data!("de.emoji"), &other::GERMAN)
+            }
+            ids::Language::Spanish => {
+                (data!("es.rbnf"), data!("es.words"), data!("es.emoji"), &other::SPANISH)
+            }
+            ids::Language::French => {
+                (data!("fr.rbnf"), data!("fr.words"), data!("fr.emoji"), &other::FRENCH)
+            }
+            ids::Language::Italian => {
+                (data!("it.rbnf"), data!("it.words"), data!("it.emoji"), &other::ITALIAN)
+            }
+            ids::Language::Dutch => {
+                (data!("nl.rbnf"), data!("nl.words"), data!("nl.emoji"), &other::DUTCH)
+            }
+            ids::Language::Portuguese => {
+                (data!("pt.rbnf"), data!("pt.words"), data!("pt.emoji"), &other::PORTUGUESE)
+            }
         };
         let (rules, region) = match locale.tag() {
             "pt-PT" | "pt-AO" => (data!("pt-PT.rbnf"), data!("pt-PT.words")),
@@ -297,7 +316,7 @@ impl Tongue {
             tag if tag.starts_with("en-") => (rules, data!("en-GB.words")),
             _ => (rules, ""),
         };
-        let names = Names::read(&[region, names]);
+        let names = Names::read(&[region, names], emoji);
         Self {
             locale,
             rules: Rules::parse(rules),
@@ -307,7 +326,7 @@ impl Tongue {
         }
     }
 
-    /// Whether letters are a short form, or the name of a month or day that is written small.
+    /// Whether letters are a short form, or the name of a month or day.
     pub(super) fn is_short(&self, word: &[char]) -> bool {
         self.shorts.has(word)
     }

@@ -66,6 +66,14 @@ fn tags_say_how_their_text_is_read() {
     }
 }
 
+#[test]
+fn emoji_are_named_where_they_are_not_dropped() {
+    let text = "Done 🎉👍🏽 👩\u{200d}💻!";
+    let say = |emoji| crate::text::sanitize(text, &TextOptions { emoji, ..TextOptions::default() });
+    assert_eq!(say(true), "Done !");
+    assert_eq!(say(false), "Done party popper thumbs up woman!");
+}
+
 /// Pieces that readings are made of, so that random texts are full of them.
 fn spoken_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![

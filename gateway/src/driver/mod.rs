@@ -5,6 +5,10 @@
 //! engine --events, PCM--> Session --commands--> engine     sound is encoded here, a tenth of a second at a time
 //! clock  -----ticks-----> Session
 //! ```
+//!
+//! The session may outlive its socket, and get another one from a task that was asked for it.
+
+mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -13,15 +17,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use engine::{ContextId, Event, Events, Failure, Request};
+use engine::{ContextId, Request};
 use tokio::sync::watch;
 
-use crate::audio::{ENGINE_RATE, PacketMaker};
-use crate::protocol::{Format, Handle, Input, Output, Session};
+use crate::metrics::SessionMeter;
+use crate::protocol::{Format, Frame, Handle, Input, Output, Resume, Session};
+use crate::sessions::{Kept, Newcomer, Sessions};
 use crate::transport::ws::Socket;
+use stream::{News, Stream};
 
-/// Sound that is encoded before the task looks at its socket again: 100 ms, about half a millisecond of Opus.
-const PIECE_SAMPLES: usize = ENGINE_RATE as usize / 10;
 /// Frames that are sent before the task looks at its inputs again.
 const FRAMES_A_TURN: usize = 32;
 /// How soon the engine is asked again after its command queue was full.
@@ -48,10 +52,12 @@ impl Clock {
 /// Serves a connection until it is over. `drain` becomes a time limit when the server goes down.
 pub(crate) async fn drive(
     session: Session,
-    mut socket: Socket,
+    socket: Socket,
     engine: Arc<engine::Handle>,
     clock: Clock,
     mut drain: watch::Receiver<Option<Duration>>,
+    sessions: &Sessions,
+    meter: SessionMeter,
 ) {
     let streams = BTreeMap::new();
     let mut driver = Driver {
@@ -61,19 +67,34 @@ pub(crate) async fn drive(
         streams,
         turn: 0,
         backlog: VecDeque::new(),
+        meter,
+        sessions,
+        socket: Some(socket),
+        kept: None,
         hung_up: false,
     };
     let mut sleep = pin!(tokio::time::sleep(FOREVER));
     let mut is_draining = false;
     loop {
-        driver.obey();
+        if let Some(resume) = driver.obey() {
+            if !driver.leave(resume).await {
+                return;
+            }
+            continue;
+        }
         if driver.hung_up {
             break;
         }
         sleep.as_mut().reset(tokio::time::Instant::now() + driver.wait());
         let input = tokio::select! {
             biased;
-            input = poll_fn(|cx| driver.poll(&mut socket, cx)) => input,
+            happened = poll_fn(|cx| driver.poll(cx)) => match happened {
+                Happened::Input(input) => input,
+                Happened::Newcomer(newcomer) => {
+                    driver.take_in(*newcomer);
+                    continue;
+                }
+            },
             limit = limit_of(&mut drain), if !is_draining => {
                 is_draining = true;
                 Input::Drain(limit)
@@ -87,9 +108,12 @@ pub(crate) async fn drive(
         }
         driver.session.handle_input(now, input);
     }
+    let socket = driver.socket.take();
     // What still plays has nobody to play to: dropping the streams stops it.
     drop(driver);
-    let _ = tokio::time::timeout(GOODBYE, socket.close()).await;
+    if let Some(socket) = socket {
+        let _ = tokio::time::timeout(GOODBYE, socket.close()).await;
+    }
 }
 
 async fn limit_of(drain: &mut watch::Receiver<Option<Duration>>) -> Duration {
@@ -101,7 +125,13 @@ async fn limit_of(drain: &mut watch::Receiver<Option<Duration>>) -> Duration {
     }
 }
 
-struct Driver {
+/// What a driver waits for, beside the clock.
+enum Happened {
+    Input(Input),
+    Newcomer(Box<Newcomer>),
+}
+
+struct Driver<'a> {
     session: Session,
     engine: Arc<engine::Handle>,
     clock: Clock,
@@ -110,30 +140,80 @@ struct Driver {
     turn: Handle,
     /// What the engine had no room for. While there is anything, the client is not read.
     backlog: VecDeque<Output>,
+    meter: SessionMeter,
+    sessions: &'a Sessions,
+    /// None while the client is away.
+    socket: Option<Socket>,
+    /// Where the client finds the session again.
+    kept: Option<Kept<'a>>,
     hung_up: bool,
 }
 
-impl Driver {
-    /// Obeys the session, as far as the engine takes it.
-    fn obey(&mut self) {
-        while let Some(output) = self.backlog.pop_front().or_else(|| self.session.poll_output()) {
+impl<'a> Driver<'a> {
+    /// Obeys the session, as far as the engine takes it. Returns what the client wants that belongs to another session.
+    fn obey(&mut self) -> Option<Resume> {
+        self.work_off();
+        while let Some(output) = self.session.poll_output() {
             match output {
+                // These overtake what the engine has no room for: that belongs to other contexts, or to one that is over.
                 Output::Open { context, request, format } => self.open(context, *request, &format),
                 Output::Cancel(context) => self.cancel(context),
                 Output::Hangup => self.hung_up = true,
-                output => {
-                    if let Err(engine::Error::Busy { .. }) = self.tell(&output) {
-                        self.backlog.push_front(output);
-                        return;
-                    }
-                    // An engine that has stopped says so in the events of its contexts.
+                Output::Detach => self.socket = None,
+                Output::Keep => {
+                    let (id, token) = self.session.names();
+                    self.kept = Some(self.sessions.keep(id, token));
                 }
+                Output::Resume(resume) => return Some(*resume),
+                output => {
+                    self.backlog.push_back(output);
+                    self.work_off();
+                }
+            }
+        }
+        None
+    }
+
+    /// Hands the client over to the session that it wants. Returns whether this one goes on, for that is not to be had.
+    async fn leave(&mut self, resume: Resume) -> bool {
+        let Some(socket) = self.socket.take() else { return false };
+        match self.sessions.hand_over(socket, resume).await {
+            Ok(()) => false,
+            Err(socket) => {
+                self.socket = Some(socket);
+                self.session.handle_input(self.clock.now(), Input::ResumeRefused);
+                true
             }
         }
     }
 
+    /// Goes on over a newcomer's connection, if the session can.
+    fn take_in(&mut self, newcomer: Newcomer) {
+        let Newcomer { socket, resume, refused } = newcomer;
+        if !self.session.resume(&resume, self.clock.now()) {
+            // A newcomer that is gone itself needs nothing back.
+            let _ = refused.send(socket);
+            return;
+        }
+        if let Some(old) = self.socket.replace(socket) {
+            tokio::spawn(say_goodbye(old, self.session.farewell()));
+        }
+    }
+
+    /// Tells the engine what it has room for.
+    fn work_off(&mut self) {
+        while let Some(output) = self.backlog.pop_front() {
+            if let Err(engine::Error::Busy { .. }) = self.tell(&output) {
+                return self.backlog.push_front(output);
+            }
+            // An engine that has stopped says so in the events of its contexts.
+        }
+    }
+
     fn open(&mut self, context: Handle, request: Request, format: &Format) {
+        let voice = request.voice.clone();
         let answer = self.engine.open(request).map(|(id, events)| {
+            self.meter.voice(voice.as_deref());
             self.streams.insert(context, Stream::new(id, events, format));
         });
         self.session.handle_input(self.clock.now(), Input::Opened { context, answer });
@@ -147,10 +227,18 @@ impl Driver {
             }
             Output::Flush(context) => self.with(*context, engine::Handle::flush),
             Output::End(context) => self.with(*context, engine::Handle::end),
+            Output::Restyle { context, manner } => {
+                self.with(*context, |e, id| e.restyle(id, manner))
+            }
             Output::Played { context, samples } => {
                 self.with(*context, |e, id| e.played(id, *samples))
             }
-            Output::Open { .. } | Output::Cancel(_) | Output::Hangup => Ok(()),
+            Output::Open { .. }
+            | Output::Cancel(_)
+            | Output::Keep
+            | Output::Resume(_)
+            | Output::Detach
+            | Output::Hangup => Ok(()),
         }
     }
 
@@ -160,19 +248,17 @@ impl Driver {
         send: impl FnOnce(&engine::Handle, ContextId) -> Result<(), engine::Error>,
     ) -> Result<(), engine::Error> {
         match self.streams.get(&context) {
-            Some(stream) => send(&self.engine, stream.id),
+            Some(stream) => send(&self.engine, stream.id()),
             // It ended while the message was on its way.
             None => Ok(()),
         }
     }
 
     fn cancel(&mut self, context: Handle) {
-        let Some(stream) = self.streams.get_mut(&context) else { return };
-        stream.cancel();
-        if self.engine.cancel(stream.id).is_err() {
-            // The engine finds out by itself that nobody reads any more; only what was freed stays unknown.
-            self.streams.remove(&context);
-        }
+        self.meter.forget(context);
+        // Dropping the events cancels, before the next step.
+        let kv_blocks = self.streams.remove(&context).map_or(0, |s| s.held_blocks());
+        self.session.handle_input(self.clock.now(), Input::Freed { context, kv_blocks });
     }
 
     /// How long nothing needs to be done, unless something happens.
@@ -185,24 +271,38 @@ impl Driver {
     }
 
     /// Sends what can be sent, then waits for something to happen.
-    fn poll(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Poll<Input> {
-        if self.send(socket, cx).is_err() {
-            return Poll::Ready(Input::Gone);
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Happened> {
+        // Also while no socket takes anything.
+        self.count();
+        if self.send(cx).is_err() {
+            return Poll::Ready(Happened::Input(Input::Lost));
+        }
+        if let Some(kept) = &mut self.kept
+            && let Poll::Ready(Some(newcomer)) = kept.newcomers.poll_recv(cx)
+        {
+            return Poll::Ready(Happened::Newcomer(Box::new(newcomer)));
         }
         if self.backlog.is_empty()
             && self.session.wants_messages()
+            && let Some(socket) = &mut self.socket
             && let Poll::Ready(input) = socket.poll_input(cx)
         {
-            return Poll::Ready(input);
+            return Poll::Ready(Happened::Input(input));
         }
-        self.poll_streams(cx)
+        self.poll_streams(cx).map(Happened::Input)
     }
 
-    fn send(&mut self, socket: &mut Socket, cx: &mut Context<'_>) -> Result<(), axum::Error> {
+    fn send(&mut self, cx: &mut Context<'_>) -> Result<(), axum::Error> {
+        let Some(socket) = &mut self.socket else { return Ok(()) };
         for _ in 0..FRAMES_A_TURN {
             let Poll::Ready(ready) = socket.poll_ready(cx) else { return Ok(()) };
             ready?;
-            let Some(frame) = self.session.poll_frame(self.clock.now()) else {
+            let now = self.clock.now();
+            let frame = self.session.poll_frame(now);
+            for note in self.session.take_notes() {
+                self.meter.note(&note, now);
+            }
+            let Some(frame) = frame else {
                 if let Poll::Ready(flushed) = socket.poll_flush(cx) {
                     flushed?;
                 }
@@ -212,6 +312,14 @@ impl Driver {
         }
         cx.waker().wake_by_ref();
         Ok(())
+    }
+
+    /// Counts what has happened.
+    fn count(&mut self) {
+        let now = self.clock.now();
+        for note in self.session.take_notes() {
+            self.meter.note(&note, now);
+        }
     }
 
     /// The contexts take turns at being encoded.
@@ -224,8 +332,13 @@ impl Driver {
             if !self.session.wants_audio(handle) {
                 continue;
             }
+            let now = self.clock.now();
             let Poll::Ready(news) = stream.poll(cx) else { continue };
-            if stream.is_over {
+            if let News::Packets { packets, waited, .. } = &news {
+                let since = waited.map(|waited| now.saturating_sub(waited));
+                self.meter.packets(handle, packets.len(), since);
+            }
+            if stream.is_over() {
                 self.streams.remove(&handle);
             }
             self.turn = handle;
@@ -235,110 +348,16 @@ impl Driver {
     }
 }
 
-/// What a stream gives.
-enum News {
-    Packets { packets: Vec<crate::protocol::Packet>, generated: u64 },
-    Event(Event),
-}
-
-impl News {
-    fn into_input(self, context: Handle) -> Input {
-        match self {
-            Self::Packets { packets, generated } => Input::Packets { context, packets, generated },
-            Self::Event(event) => Input::Engine { context, event },
+/// Tells a client that its session has moved, and closes.
+async fn say_goodbye(mut socket: Socket, frames: [Frame; 2]) {
+    let goodbye = async {
+        for frame in frames {
+            poll_fn(|cx| socket.poll_ready(cx)).await?;
+            socket.send(frame)?;
         }
-    }
-}
-
-/// The engine's side of one context, with its encoder.
-struct Stream {
-    id: ContextId,
-    events: Events,
-    /// None for a context that was cancelled.
-    maker: Option<PacketMaker>,
-    /// Sound that waits to be encoded, and how much of it was.
-    sound: (Vec<f32>, usize),
-    /// The engine's last event, when packets had to go before it.
-    last: Option<Event>,
-    is_over: bool,
-}
-
-impl Stream {
-    fn new(id: ContextId, events: Events, format: &Format) -> Self {
-        let maker = PacketMaker::new(format);
-        // Told in the place of the first event: the session knows what to do with a context that fails.
-        let last = maker.as_ref().err().map(|e| Event::Failed(Failure::Codec(e.to_string())));
-        Self { id, events, maker: maker.ok(), sound: (Vec::new(), 0), last, is_over: false }
-    }
-
-    /// Nothing but the engine's last event is wanted any more.
-    fn cancel(&mut self) {
-        (self.maker, self.sound) = (None, (Vec::new(), 0));
-    }
-
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<News> {
-        loop {
-            if let Some(packets) = self.encode() {
-                return Poll::Ready(packets);
-            }
-            if let Some(event) = self.last.take() {
-                return Poll::Ready(self.end(event));
-            }
-            let event = match self.events.poll_recv(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(event)) => event,
-                Poll::Ready(None) => Event::Failed(Failure::Model("the engine stopped".to_owned())),
-            };
-            match event {
-                Event::Audio { samples, .. } if self.maker.is_some() => self.sound = (samples, 0),
-                Event::Done(_) => {
-                    self.last = Some(event);
-                    if let Some(packets) = self.finish() {
-                        return Poll::Ready(packets);
-                    }
-                }
-                Event::Cancelled(_) | Event::Failed(_) => return Poll::Ready(self.end(event)),
-                Event::Chunk { .. }
-                | Event::Aligned { .. }
-                | Event::ChunkEnd { .. }
-                | Event::Flushed { .. }
-                    if self.maker.is_some() =>
-                {
-                    return Poll::Ready(News::Event(event));
-                }
-                // Of a context that was cancelled.
-                _ => {}
-            }
-        }
-    }
-
-    /// Encodes the next piece of the sound that is here.
-    fn encode(&mut self) -> Option<News> {
-        let (samples, at) = &mut self.sound;
-        let rest = &samples[*at..];
-        let piece = &rest[..rest.len().min(PIECE_SAMPLES)];
-        let maker = self.maker.as_mut().filter(|_| !piece.is_empty())?;
-        let packets = maker.push(piece);
-        *at += piece.len();
-        match packets {
-            Ok(packets) => Some(News::Packets { packets, generated: maker.samples_in() }),
-            Err(error) => Some(self.end(Event::Failed(Failure::Codec(error.to_string())))),
-        }
-    }
-
-    /// The packets behind the last sample.
-    fn finish(&mut self) -> Option<News> {
-        let maker = self.maker.take()?;
-        let generated = maker.samples_in();
-        match maker.finish() {
-            Ok(packets) if packets.is_empty() => None,
-            Ok(packets) => Some(News::Packets { packets, generated }),
-            Err(error) => Some(self.end(Event::Failed(Failure::Codec(error.to_string())))),
-        }
-    }
-
-    fn end(&mut self, event: Event) -> News {
-        self.is_over = true;
-        News::Event(event)
-    }
+        socket.close().await;
+        Ok::<(), axum::Error>(())
+    };
+    // A client that does not listen any more will find out by itself.
+    let _ = tokio::time::timeout(GOODBYE, goodbye).await;
 }

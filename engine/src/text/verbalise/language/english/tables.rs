@@ -1,10 +1,11 @@
 //! Long tables of English: units as they are written, short forms, letters.
 
-use super::{Abbreviation, Short};
+use crate::text::verbalise::language::{Abbreviation, Short};
 
 /// Written form and CLDR name. Signs that are also words (`in`, `m`, `a`) stand only behind a number anyway.
-pub(super) const ENGLISH_UNITS: &[(&str, &str)] = &[
+pub(super) const UNITS: &[(&str, &str)] = &[
     ("km/h", "speed-kilometer-per-hour"),
+    ("km/hr", "speed-kilometer-per-hour"),
     ("kph", "speed-kilometer-per-hour"),
     ("kmh", "speed-kilometer-per-hour"),
     ("mph", "speed-mile-per-hour"),
@@ -138,6 +139,10 @@ pub(super) const ENGLISH_UNITS: &[(&str, &str)] = &[
     ("Mbit/s", "megabit per second|megabits per second"),
     ("MB/s", "megabyte per second|megabytes per second"),
     ("GB/s", "gigabyte per second|gigabytes per second"),
+    ("TB/s", "terabyte per second|terabytes per second"),
+    ("KB/s", "kilobyte per second|kilobytes per second"),
+    ("kB/s", "kilobyte per second|kilobytes per second"),
+    ("Gbit/s", "gigabit per second|gigabits per second"),
     ("rpm", "revolution per minute|revolutions per minute"),
     ("RPM", "revolution per minute|revolutions per minute"),
     ("bpm", "beat per minute|beats per minute"),
@@ -162,7 +167,7 @@ const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbr
 }
 
 /// Titles, addresses, and short words. `no` and `st` have rules of their own beside.
-pub(super) const ENGLISH_ABBREVIATIONS: &[Abbreviation] = &[
+pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("mr", "Mister", Short::Title),
     short("mrs", "Missus", Short::Title),
     short("ms", "Miz", Short::Title),
@@ -214,8 +219,8 @@ pub(super) const ENGLISH_ABBREVIATIONS: &[Abbreviation] = &[
     short("ste", "suite", Short::Number),
     short("rm", "room", Short::Number),
     short("fl", "floor", Short::Number),
-    short("jr", "Junior", Short::Behind),
-    short("sr", "Senior", Short::Behind),
+    short("jr", "Junior", Short::Name),
+    short("sr", "Senior", Short::Name),
     short("inc", "Incorporated", Short::Dotted),
     short("ltd", "Limited", Short::Always),
     short("corp", "Corporation", Short::Dotted),
@@ -266,6 +271,9 @@ pub(super) const ENGLISH_ABBREVIATIONS: &[Abbreviation] = &[
     short("misc", "miscellaneous", Short::Dotted),
     short("incl", "including", Short::Dotted),
     short("excl", "excluding", Short::Dotted),
+    short("wwii", "World War two", Short::Always),
+    short("wwi", "World War one", Short::Always),
+    short("p.s", "P S", Short::Always),
     short("asap", "as soon as possible", Short::Always),
     short("w/o", "without", Short::Always),
     short("w/", "with", Short::Always),
@@ -277,26 +285,26 @@ pub(super) const ENGLISH_ABBREVIATIONS: &[Abbreviation] = &[
 ];
 
 /// Spoken letter by letter although they could be a word.
-pub(super) const ENGLISH_INITIALISMS: &[&str] = &[
+pub(super) const INITIALISMS: &[&str] = &[
     "AI", "API", "ATM", "AWS", "BBC", "CEO", "CFO", "CIA", "CIO", "COO", "CTO", "CPA", "CPU",
     "DIY", "DNA", "DOB", "EMI", "ETA", "EU", "EV", "FAQ", "FBI", "FDA", "FYI", "GDP", "GPA", "GPU",
     "HIV", "HR", "HQ", "IBM", "ICU", "ID", "IDE", "IOU", "IP", "IPA", "IPO", "IQ", "IRA", "IRS",
     "IT", "IV", "KPI", "LA", "LED", "LLM", "MBA", "MIT", "MRI", "NBA", "NFL", "NYC", "OS", "PA",
-    "PC", "PDF", "PIN", "PO", "PR", "QA", "RNA", "ROI", "RSVP", "SEO", "SLA", "SMS", "SOS", "SQL",
-    "SSN", "TV", "UAE", "UFO", "UI", "UK", "UN", "UPS", "URL", "US", "USA", "USB", "UV", "UX",
-    "VAT", "VIP", "VPN", "VP", "WWW", "XML", "HTML", "JSON", "HTTP", "HTTPS", "YMCA", "AC", "AD",
-    "BC", "CE", "BCE", "EST", "CET", "UTC", "GMT", "PST", "PDT", "EDT", "CST", "CDT", "MST", "MDT",
+    "PC", "PDF", "PO", "PR", "QA", "RNA", "ROI", "RSVP", "SEO", "SLA", "SMS", "SOS", "SQL", "SSN",
+    "TV", "UAE", "UFO", "UI", "UK", "UN", "UPS", "URL", "US", "USA", "USB", "UV", "UX", "VAT",
+    "VIP", "VPN", "VP", "WWW", "XML", "HTML", "JSON", "HTTP", "HTTPS", "YMCA", "AC", "AD", "BC",
+    "CE", "BCE", "EST", "CET", "UTC", "GMT", "PST", "PDT", "EDT", "CST", "CDT", "MST", "MDT",
     "BST", "CEST", "AM", "PM", "SUV", "DVD", "CD", "PhD", "OK", "LLC", "TTS", "ASR", "EUR", "USD",
     "GBP", "IOS", "SDK", "CSV", "ISO", "IEEE", "ACLU", "AARP", "NAACP", "EIN", "APR", "APY", "ETF",
-    "HOA", "EOD", "AKA", "DUI",
+    "HOA", "EOD", "AKA", "DUI", "ISBN", "UNHCR", "WHO",
 ];
 
 /// Spoken as a word.
-pub(super) const ENGLISH_ACRONYMS: &[&str] = &[
+pub(super) const ACRONYMS: &[&str] = &[
     "NASA", "NATO", "UNESCO", "UNICEF", "OPEC", "FEMA", "OSHA", "HIPAA", "SCUBA", "LASER", "RADAR",
     "SONAR", "SWAT", "AIDS", "COVID", "SARS", "GIF", "JPEG", "RAM", "ROM", "SIM", "NAFTA", "ASCII",
-    "BASIC", "CAPTCHA", "CUDA", "NVIDIA", "IKEA", "FIFA", "NASDAQ", "NIMBY", "POTUS", "SCOTUS",
-    "YOLO", "FOMO", "GAAP", "ROTC", "TESOL", "TOEFL", "MODEM", "REST", "SOAP", "CRUD", "AJAX",
-    "WYSIWYG", "BOGO", "FICA", "GUI", "LASIK", "MENSA", "OPEC", "PIXAR", "QANTAS", "SAAS", "SALT",
-    "SPAM", "TASER", "UNIX", "VOIP", "WHO", "ZIP", "NOAA", "CERN", "DARPA",
+    "NET", "PIN", "BASIC", "CAPTCHA", "CUDA", "NVIDIA", "IKEA", "FIFA", "NASDAQ", "NIMBY", "POTUS",
+    "SCOTUS", "YOLO", "FOMO", "GAAP", "ROTC", "TESOL", "TOEFL", "MODEM", "REST", "SOAP", "CRUD",
+    "AJAX", "WYSIWYG", "BOGO", "FICA", "GUI", "LASIK", "MENSA", "PIXAR", "QANTAS", "SAAS", "SALT",
+    "SPAM", "TASER", "UNIX", "VOIP", "ZIP", "NOAA", "CERN", "DARPA",
 ];

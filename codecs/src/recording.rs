@@ -1,0 +1,203 @@
+//! Anybody's recording to mono samples at 24 kHz: the format is told by the bytes, never by a name.
+//!
+//! ```text
+//! "RIFF" WAV    "fLaC" FLAC    "OggS" Ogg Opus    frames or a tag before them: MP3
+//! ```
+//!
+//! Bytes are hostile: any input gives samples or an error, and what is longer than allowed is refused before, or as soon as,
+//! it is known to be.
+
+use crate::flac::{self, FlacError};
+use crate::limited::{Mono, TooLong};
+use crate::mp3::{self, Mp3Error};
+use crate::ogg::{OggError, OggOpus};
+use crate::resample::{RATES, RECORDING_RATES, Resampler};
+use crate::wav::{Wav, WavError};
+
+/// Rate of the samples that come out, in Hz.
+pub const RATE: u32 = 24_000;
+
+/// Why a recording cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// None of the formats that are read.
+    #[error("not a WAV, FLAC, MP3 or Ogg Opus file")]
+    Unknown,
+    /// Of a known format, but damaged or of a kind that is not read.
+    #[error("{0}")]
+    Unreadable(String),
+    /// More sound than the caller allows.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// A rate that is not converted.
+    #[error("a recording at {rate} Hz is not read; read are {}", rates())]
+    Rate {
+        /// The file's rate, in Hz.
+        rate: u32,
+    },
+}
+
+fn rates() -> String {
+    let mut rates = [&RATES[..], &RECORDING_RATES].concat();
+    rates.sort_unstable();
+    rates.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads a file of at most `seconds_max` to mono samples at [`RATE`].
+///
+/// # Errors
+/// See [`RecordingError`].
+pub fn read(bytes: &[u8], seconds_max: f64) -> Result<Vec<f32>, RecordingError> {
+    let mono = match bytes {
+        [b'R', b'I', b'F', b'F', ..] => Wav::read_within(bytes, seconds_max)?,
+        [b'f', b'L', b'a', b'C', ..] => flac::read(bytes, seconds_max)?,
+        [b'O', b'g', b'g', b'S', ..] => return ogg(bytes, seconds_max),
+        _ if mp3::detect(bytes) => mp3::read(bytes, seconds_max)?,
+        _ => return Err(RecordingError::Unknown),
+    };
+    resample(mono)
+}
+
+fn ogg(bytes: &[u8], seconds_max: f64) -> Result<Vec<f32>, RecordingError> {
+    let samples_max = (seconds_max * f64::from(RATE)).round() as usize;
+    let decoded =
+        OggOpus::read_within(bytes, seconds_max).and_then(|file| file.decode(RATE, samples_max));
+    decoded.map_err(|e| match e {
+        OggError::TooLong { .. } | OggError::Longer(_) => TooLong { seconds_max }.into(),
+        other => RecordingError::Unreadable(other.to_string()),
+    })
+}
+
+fn resample(mono: Mono) -> Result<Vec<f32>, RecordingError> {
+    let rate = mono.sample_rate;
+    let resampler = Resampler::of_recording(rate, RATE);
+    let mut resampler = resampler.map_err(|_| RecordingError::Rate { rate })?;
+    let mut samples = Vec::new();
+    resampler.push(&mono.samples, &mut samples);
+    resampler.finish(&mut samples);
+    Ok(samples)
+}
+
+impl From<WavError> for RecordingError {
+    fn from(error: WavError) -> Self {
+        match error {
+            WavError::TooLong(long) => long.into(),
+            other => Self::Unreadable(other.to_string()),
+        }
+    }
+}
+
+impl From<FlacError> for RecordingError {
+    fn from(error: FlacError) -> Self {
+        match error {
+            FlacError::TooLong(long) => long.into(),
+            other => Self::Unreadable(other.to_string()),
+        }
+    }
+}
+
+impl From<Mp3Error> for RecordingError {
+    fn from(error: Mp3Error) -> Self {
+        match error {
+            Mp3Error::TooLong(long) => long.into(),
+            other => Self::Unreadable(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ogg::{OggHead, OggWriter};
+    use crate::opus::{Encoder, EncoderConfig};
+    use crate::wav::{SampleFormat, header};
+    use proptest::prelude::*;
+
+    fn tone(rate: u32) -> Vec<f32> {
+        let step = std::f32::consts::TAU * 440.0 / rate as f32;
+        (0..rate).map(|i| 0.3 * (i as f32 * step).sin()).collect()
+    }
+
+    fn wav(rate: u32, samples: &[f32]) -> Vec<u8> {
+        let mut bytes = header(rate, SampleFormat::I16, &[], Some(samples.len() as u64));
+        crate::pcm::extend_i16_le(&mut bytes, samples);
+        bytes
+    }
+
+    /// A second of the tone, in every format.
+    fn files() -> Vec<(&'static str, Vec<u8>)> {
+        let sound = tone(RATE);
+        let mut encoder = flac::Encoder::new(RATE, &[]).unwrap();
+        let mut flac = encoder.push(&sound).unwrap();
+        flac.extend(encoder.finish().unwrap());
+        let mut encoder = Encoder::new(&EncoderConfig::default()).unwrap();
+        let head = OggHead { pre_skip: encoder.pre_skip(), input_rate: RATE };
+        let mut ogg = OggWriter::new(Vec::new(), 1, head, &[]).unwrap();
+        for packet in encoder.push(&sound).unwrap() {
+            ogg.packet(packet).unwrap();
+        }
+        #[cfg_attr(not(feature = "mp3"), expect(unused_mut, reason = "mp3 comes last"))]
+        let mut files = vec![
+            ("wav", wav(RATE, &sound)),
+            ("wav at 44.1 kHz", wav(44_100, &tone(44_100))),
+            ("wav at 96 kHz", wav(96_000, &tone(96_000))),
+            ("flac", flac),
+            ("ogg", ogg.finish(encoder.finish().unwrap()).unwrap()),
+        ];
+        #[cfg(feature = "mp3")]
+        files.push(("mp3", {
+            let mut encoder = mp3::Encoder::new(&mp3::EncoderConfig::default()).unwrap();
+            let mut bytes = encoder.push(&sound).unwrap();
+            bytes.extend(encoder.finish().unwrap());
+            bytes
+        }));
+        files
+    }
+
+    #[test]
+    fn every_format_gives_the_same_second() {
+        for (format, bytes) in files() {
+            let samples = read(&bytes, 2.0).unwrap();
+            match format {
+                "mp3" => assert!(samples.len() > 24_000 && samples.len() < 27_000),
+                _ => assert_eq!(samples.len(), 24_000, "{format}"),
+            }
+            // What is counted at zero crossings is the pitch: 440 a second, whatever the file's rate was.
+            let middle = &samples[6_000..18_000];
+            let rises = middle.windows(2).filter(|w| w[0] < 0.0 && w[1] >= 0.0).count();
+            assert!((219..=221).contains(&rises), "{format}: {rises} waves in half a second");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_told_in_every_format() {
+        for (format, bytes) in files() {
+            let refused = read(&bytes, 0.9).unwrap_err();
+            assert!(matches!(refused, RecordingError::TooLong(_)), "{format}: {refused}");
+            assert_eq!(refused.to_string(), "longer than 0.9 s");
+        }
+    }
+
+    #[test]
+    fn other_files_and_rates_are_told() {
+        for bytes in [&b""[..], b"RIFF", b"fLaC", b"OggS", b"%PDF-1.7 and so on, and on, and on"] {
+            assert!(read(bytes, 1.0).is_err());
+        }
+        let refused = read(&wav(11_025, &[0.1; 100]), 1.0).unwrap_err().to_string();
+        assert!(refused.contains("11025 Hz") && refused.contains("88200"), "{refused}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn damage_gives_samples_or_an_error(which in 0_usize..5, at in any::<usize>(), with in any::<[u8; 4]>()) {
+            let mut bytes = files().swap_remove(which).1;
+            let at = at % (bytes.len() - 4);
+            bytes[at..at + 4].copy_from_slice(&with);
+            if let Ok(samples) = read(&bytes, 2.0) {
+                prop_assert!(samples.len() <= 48_000);
+            }
+        }
+    }
+}

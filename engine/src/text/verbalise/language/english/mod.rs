@@ -1,0 +1,192 @@
+//! English. Words after the Oxford and Chicago style guides; where Britain and America differ, by the locale.
+
+mod money;
+mod tables;
+mod words;
+
+use super::{Date, Half, Language, Time};
+use crate::text::verbalise::names::Gender;
+use crate::text::verbalise::scan::{Scan, lower};
+use crate::text::verbalise::speech::Speech;
+
+pub(super) const ENGLISH: Language = Language {
+    counting: "spellout-cardinal",
+    counting_and: "spellout-cardinal-verbose",
+    cardinals: ["spellout-cardinal"; 3],
+    ordinals: ["spellout-ordinal"; 3],
+    year: "spellout-numbering-year",
+    is_one: |number| number.is(1),
+    ordinal_endings: &[
+        ("st", Gender::Masculine),
+        ("nd", Gender::Masculine),
+        ("rd", Gender::Masculine),
+        ("th", Gender::Masculine),
+    ],
+    words: words::WORDS,
+    signs: words::SIGNS,
+    letters: [
+        "ay",
+        "bee",
+        "see",
+        "dee",
+        "ee",
+        "eff",
+        "jee",
+        "aitch",
+        "eye",
+        "jay",
+        "kay",
+        "ell",
+        "em",
+        "en",
+        "oh",
+        "pee",
+        "cue",
+        "ar",
+        "ess",
+        "tee",
+        "you",
+        "vee",
+        "double you",
+        "ex",
+        "why",
+        "zee",
+    ],
+    magnitudes: money::MAGNITUDES,
+    currencies: money::CURRENCIES,
+    units: tables::UNITS,
+    abbreviations: tables::ABBREVIATIONS,
+    initialisms: tables::INITIALISMS,
+    acronyms: tables::ACRONYMS,
+    year_openers: words::YEAR_OPENERS,
+    count_openers: words::COUNT_OPENERS,
+    day_openers: words::DAY_OPENERS,
+    ratio_openers: &["ratio", "score", "scored", "won", "lost", "odds", "of", "lead", "leading"],
+    digit_openers: words::DIGIT_OPENERS,
+    decade_openers: &["the", "early", "mid", "late", "his", "her", "their", "my", "your", "our"],
+    pair_openers: words::PAIR_OPENERS,
+    streets: words::STREETS,
+    slash_words: &[
+        "and", "he", "she", "his", "him", "yes", "either", "s", "on", "true", "win", "pass",
+    ],
+    articles: &["a", "an"],
+    small_words: words::SMALL_WORDS,
+    loud_words: words::LOUD_WORDS,
+    numbered: words::NUMBERED,
+    rulers: words::RULERS,
+    per: words::PER,
+    of: "of",
+    small_months: false,
+    decades: Some(decades),
+    regnal: |ordinal| format!("the {ordinal}"),
+    plural,
+    mixed: |whole, part, (above, _)| {
+        let one = if above == 1 { part.replacen("one ", "a ", 1) } else { part.to_owned() };
+        format!("{whole} and {one}")
+    },
+    date,
+    time,
+    fraction,
+    is_counted,
+};
+
+/// nineteen nineties, nineties, nineteen hundreds
+fn decades(year: &str) -> String {
+    match year.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{year}s"),
+    }
+}
+
+/// P Cs is written with an apostrophe where letters stand apart.
+fn plural(letters: &str) -> String {
+    if letters.contains(' ') { format!("{letters}'s") } else { format!("{letters}s") }
+}
+
+/// America: November twenty-ninth twenty twenty-six. Britain, and wherever the day was written first: the twenty-ninth
+/// of November twenty twenty-six.
+fn date(speech: &Speech, date: &Date) -> String {
+    let month = speech.names().month(date.month);
+    let mut parts = Vec::new();
+    if let Some(day) = date.weekday {
+        parts.push(format!("{},", speech.names().day(day)));
+    }
+    match date.day {
+        None => parts.push(month.to_owned()),
+        Some(day) => {
+            let day = speech.ordinal(day.into(), Gender::Masculine);
+            parts.push(if date.month_first {
+                format!("{month} {day}")
+            } else {
+                format!("the {day} of {month}")
+            });
+        }
+    }
+    if let Some(year) = date.year {
+        parts.push(speech.year(year.into()));
+    }
+    parts.join(" ")
+}
+
+fn time(speech: &Speech, time: &Time) -> String {
+    let Time { hour, minute, second, half } = *time;
+    let mut out = speech.count(hour.into());
+    match minute {
+        0 if second.is_some() => out.push_str(" oh oh"),
+        0 if half.is_some() => {}
+        0 if hour == 0 => out = "zero hundred".to_owned(),
+        0 if hour <= 12 => out.push_str(" o'clock"),
+        0 => out.push_str(" hundred"),
+        1..=9 => out = format!("{out} oh {}", speech.count(minute.into())),
+        _ => out = format!("{out} {}", speech.count(minute.into())),
+    }
+    if let Some(second) = second {
+        let noun = if second == 1 { "second" } else { "seconds" };
+        out = format!("{out} and {} {noun}", speech.count(second.into()));
+    }
+    match half {
+        Some(Half::Am) => format!("{out} {}", speech.spell("AM")),
+        Some(Half::Pm) => format!("{out} {}", speech.spell("PM")),
+        None => out,
+    }
+}
+
+fn fraction(speech: &Speech, above: u64, below: u64) -> Option<String> {
+    let name = match (above, below) {
+        (_, 0 | 1) => return None,
+        (1, 2) => "half".to_owned(),
+        (_, 2) => "halves".to_owned(),
+        (1, 4) => "quarter".to_owned(),
+        (_, 4) => "quarters".to_owned(),
+        (1, _) => speech.ordinal(below, Gender::Masculine),
+        _ => format!("{}s", speech.ordinal(below, Gender::Masculine)),
+    };
+    Some(format!("{} {name}", speech.count(above)))
+}
+
+/// A noun in the plural: the number before it counts it.
+fn is_counted(behind: Scan<'_>) -> bool {
+    const IRREGULAR: [&str; 14] = [
+        "people",
+        "children",
+        "men",
+        "women",
+        "feet",
+        "mice",
+        "teeth",
+        "fish",
+        "sheep",
+        "more",
+        "of",
+        "other",
+        "different",
+        "new",
+    ];
+    let word: String = behind.next_word().iter().map(|&c| lower(c)).collect();
+    let lowercase = behind.next_visible().is_some_and(char::is_lowercase);
+    let plural = word.ends_with('s')
+        && !["is", "was", "has", "as", "us", "this", "its", "plus", "versus", "thus", "does"]
+            .contains(&word.as_str())
+        && !word.ends_with("ss");
+    lowercase && (plural || IRREGULAR.contains(&word.as_str()))
+}

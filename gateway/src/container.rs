@@ -1,0 +1,231 @@
+//! Sound to the bytes of a file, as it is made: MP3, Ogg Opus, FLAC, WAV, or bare samples. Knows no requests.
+//!
+//! ```text
+//! wav   header of unknown length, then 16-bit samples      pcm   the samples alone, 24 kHz
+//! opus  Ogg pages, each as soon as it holds something      mp3, flac   frames, as they fill
+//! ```
+
+use codecs::flac::{self, FlacError};
+use codecs::ogg::{OggError, OggHead, OggWriter};
+use codecs::opus::{self, OpusError};
+use codecs::pcm;
+use codecs::wav::{self, SampleFormat};
+
+use crate::audio::ENGINE_RATE;
+
+/// What every file says of itself that can say anything.
+const LABEL: &str = "Synthetic speech, made by a machine";
+const SOFTWARE: &str = concat!("Dovecote ", env!("CARGO_PKG_VERSION"));
+const COMMENTS: [(&str, &str); 2] = [("COMMENT", LABEL), ("ENCODER", SOFTWARE)];
+const INFO: [wav::Info<'static>; 2] = [(*b"ICMT", LABEL), (*b"ISFT", SOFTWARE)];
+/// Tells the streams of one file apart; ours has one.
+const OGG_SERIAL: u32 = 1;
+
+/// A kind of file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileFormat {
+    /// Only in a build with the feature `mp3`.
+    #[cfg(feature = "mp3")]
+    Mp3,
+    /// Opus in Ogg.
+    Opus,
+    Flac,
+    Wav,
+    /// 16-bit little-endian samples, mono, 24 kHz.
+    Pcm,
+}
+
+impl FileFormat {
+    /// All that this build writes.
+    pub(crate) const ALL: &[Self] = &[
+        #[cfg(feature = "mp3")]
+        Self::Mp3,
+        Self::Opus,
+        Self::Flac,
+        Self::Wav,
+        Self::Pcm,
+    ];
+
+    /// What it is asked for by.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            #[cfg(feature = "mp3")]
+            Self::Mp3 => "mp3",
+            Self::Opus => "opus",
+            Self::Flac => "flac",
+            Self::Wav => "wav",
+            Self::Pcm => "pcm",
+        }
+    }
+
+    /// What it goes out as.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            #[cfg(feature = "mp3")]
+            Self::Mp3 => "audio/mpeg",
+            Self::Opus => "audio/ogg",
+            Self::Flac => "audio/flac",
+            Self::Wav => "audio/wav",
+            Self::Pcm => "audio/pcm",
+        }
+    }
+}
+
+/// Why a file cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FileError {
+    #[cfg(feature = "mp3")]
+    #[error(transparent)]
+    Mp3(#[from] codecs::mp3::EncodeError),
+    #[error(transparent)]
+    Opus(#[from] OpusError),
+    #[error(transparent)]
+    Ogg(#[from] OggError),
+    #[error(transparent)]
+    Flac(#[from] FlacError),
+}
+
+/// Writes one file. What stands before the sound comes with the first of it.
+pub(crate) enum FileWriter {
+    #[cfg(feature = "mp3")]
+    Mp3(Box<codecs::mp3::Encoder>),
+    Ogg {
+        encoder: Box<opus::Encoder>,
+        pages: OggWriter<Vec<u8>>,
+    },
+    Flac(Box<flac::Encoder>),
+    Plain {
+        header: Vec<u8>,
+    },
+}
+
+impl FileWriter {
+    /// # Errors
+    /// What the encoder says; not to be expected.
+    pub(crate) fn new(format: FileFormat) -> Result<Self, FileError> {
+        Ok(match format {
+            #[cfg(feature = "mp3")]
+            FileFormat::Mp3 => Self::Mp3(Box::new(codecs::mp3::Encoder::new(&Default::default())?)),
+            FileFormat::Opus => {
+                let encoder = Box::new(opus::Encoder::new(&opus::EncoderConfig::default())?);
+                let head = OggHead { pre_skip: encoder.pre_skip(), input_rate: ENGINE_RATE };
+                let pages = OggWriter::new(Vec::new(), OGG_SERIAL, head, &COMMENTS)?;
+                Self::Ogg { encoder, pages }
+            }
+            FileFormat::Flac => Self::Flac(Box::new(flac::Encoder::new(ENGINE_RATE, &COMMENTS)?)),
+            FileFormat::Wav => {
+                Self::Plain { header: wav::header(ENGINE_RATE, SampleFormat::I16, &INFO, None) }
+            }
+            FileFormat::Pcm => Self::Plain { header: Vec::new() },
+        })
+    }
+
+    /// The bytes that the next samples complete, often none. Ogg pages hold what one call gives them, so that a listener
+    /// waits for no more.
+    ///
+    /// # Errors
+    /// As [`FileWriter::new`].
+    pub(crate) fn write(&mut self, samples: &[f32]) -> Result<Vec<u8>, FileError> {
+        match self {
+            #[cfg(feature = "mp3")]
+            Self::Mp3(encoder) => Ok(encoder.push(samples)?),
+            Self::Ogg { encoder, pages } => {
+                for packet in encoder.push(samples)? {
+                    pages.packet(packet)?;
+                }
+                pages.flush()?;
+                Ok(std::mem::take(pages.sink_mut()))
+            }
+            Self::Flac(encoder) => Ok(encoder.push(samples)?),
+            Self::Plain { header } => {
+                let mut bytes = std::mem::take(header);
+                pcm::extend_i16_le(&mut bytes, samples);
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// The rest of the file.
+    ///
+    /// # Errors
+    /// As [`FileWriter::new`].
+    pub(crate) fn finish(self) -> Result<Vec<u8>, FileError> {
+        match self {
+            #[cfg(feature = "mp3")]
+            Self::Mp3(encoder) => Ok(encoder.finish()?),
+            Self::Ogg { mut encoder, pages } => Ok(pages.finish(encoder.finish()?)?),
+            Self::Flac(encoder) => Ok(encoder.finish()?),
+            Self::Plain { header } => Ok(header),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use codecs::ogg::OggOpus;
+    use codecs::wav::Wav;
+
+    fn sound(n: usize) -> Vec<f32> {
+        (0..n).map(|i| 0.3 * (i as f32 * 0.1).sin()).collect()
+    }
+
+    fn file(format: FileFormat, samples: &[f32], piece: usize) -> Vec<u8> {
+        let mut writer = FileWriter::new(format).unwrap();
+        let mut bytes = Vec::new();
+        for piece in samples.chunks(piece) {
+            bytes.extend(writer.write(piece).unwrap());
+        }
+        bytes.extend(writer.finish().unwrap());
+        bytes
+    }
+
+    /// Samples at 24 kHz that a player hears of a file.
+    fn heard(format: FileFormat, bytes: &[u8]) -> Vec<f32> {
+        match format {
+            #[cfg(feature = "mp3")]
+            FileFormat::Mp3 => codecs::mp3::read(bytes, 60.0).unwrap().samples,
+            FileFormat::Opus => {
+                OggOpus::read(bytes).unwrap().decode(ENGINE_RATE, 1_000_000).unwrap()
+            }
+            FileFormat::Flac => flac::read(bytes, 60.0).unwrap().samples,
+            FileFormat::Wav => Wav::read(bytes).unwrap().samples,
+            FileFormat::Pcm => bytes
+                .chunks_exact(2)
+                .map(|b| pcm::from_i16(i16::from_le_bytes([b[0], b[1]])))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn every_format_holds_every_sample() {
+        for &format in FileFormat::ALL {
+            for n in [0, 1, 24_037] {
+                let heard = heard(format, &file(format, &sound(n), 2_400)).len();
+                match format {
+                    #[cfg(feature = "mp3")]
+                    FileFormat::Mp3 => assert!(heard >= n + codecs::mp3::DELAY_SAMPLES),
+                    _ => assert_eq!(heard, n, "{format:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_says_that_it_is_synthetic_where_it_can() {
+        for &format in &[FileFormat::Opus, FileFormat::Flac, FileFormat::Wav] {
+            let bytes = file(format, &sound(100), 100);
+            assert!(bytes.windows(LABEL.len()).any(|w| w == LABEL.as_bytes()), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_listener_waits_for_less_than_two_tenths_of_a_second_of_sound() {
+        for &format in FileFormat::ALL {
+            let mut writer = FileWriter::new(format).unwrap();
+            let first = writer.write(&sound(2_400)).unwrap();
+            let second = writer.write(&sound(2_400)).unwrap();
+            assert!(!first.is_empty() && !second.is_empty(), "{format:?}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What one session adds to the metrics, from its upgrade to its end. Whatever way it ends, nothing stays counted as open.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Metrics;
+use super::wire::Held;
+use crate::access::Access;
+use crate::driver::Clock;
+use crate::protocol::{Handle, Note, Sound};
+
+/// Counts one session.
+pub(crate) struct SessionMeter {
+    metrics: Arc<Metrics>,
+    access: Access,
+    clock: Clock,
+    _open: Held,
+    contexts: Vec<Held>,
+    flows: BTreeMap<Handle, Flow>,
+    sound: Duration,
+    outcome: &'static str,
+}
+
+/// Packets of one context on their way from the engine to the socket.
+#[derive(Debug, Default)]
+struct Flow {
+    given: u64,
+    sent: u64,
+    /// The first packet of a piece of sound, by its number, and when the engine let it go.
+    watched: Option<(u64, Duration)>,
+}
+
+impl SessionMeter {
+    /// A session begins.
+    pub(crate) fn new(metrics: Arc<Metrics>, access: Access) -> Self {
+        let open = Held::new(&metrics.wire.sessions.open);
+        Self {
+            metrics,
+            access,
+            clock: Clock::start(),
+            _open: open,
+            contexts: Vec::new(),
+            flows: BTreeMap::new(),
+            sound: Duration::ZERO,
+            outcome: "gone",
+        }
+    }
+
+    /// A context will speak with this voice.
+    pub(crate) fn voice(&self, voice: Option<&str>) {
+        self.access.voice(voice);
+    }
+
+    /// Sound was made into so many packets. `since`: when the engine let it go, if these are the first of it.
+    pub(crate) fn packets(&mut self, context: Handle, packets: usize, since: Option<Duration>) {
+        let flow = self.flows.entry(context).or_default();
+        if flow.watched.is_none() {
+            flow.watched = since.map(|since| (flow.given, since));
+        }
+        flow.given += packets as u64;
+    }
+
+    /// The context has nothing more to send.
+    pub(crate) fn forget(&mut self, context: Handle) {
+        self.flows.remove(&context);
+    }
+
+    /// Counts something that happened.
+    pub(crate) fn note(&mut self, note: &Note, now: Duration) {
+        let wire = &self.metrics.wire;
+        match note {
+            Note::Opened => self.contexts.push(Held::new(&wire.contexts.open)),
+            Note::Text { chars } => wire.contexts.text_characters.inc_by(*chars as u64),
+            Note::Sound(sound) => self.sent(*sound, now),
+            Note::Done => {
+                wire.contexts.done.inc();
+                self.contexts.pop();
+            }
+            Note::Cancelled { reason, late, answered_after } => {
+                wire.contexts.cancel_seconds.observe(answered_after.as_secs_f64());
+                if *late {
+                    wire.contexts.late_cancels.inc();
+                } else if self.contexts.pop().is_some() {
+                    wire.contexts.cancelled.with_label_values(&[reason]).inc();
+                }
+            }
+            Note::Parked => wire.contexts.parks.inc(),
+            Note::Pressed => wire.contexts.pressure.inc(),
+            Note::Error(code) => wire.sessions.errors.with_label_values(&[code.name()]).inc(),
+            Note::Closed(code) => self.outcome = outcome(*code),
+        }
+    }
+
+    fn sent(&mut self, sound: Sound, now: Duration) {
+        let wire = &self.metrics.wire;
+        wire.sound.packets.inc_by(sound.packets);
+        wire.sound.bytes.inc_by(sound.bytes as u64);
+        wire.sound.seconds.inc_by(sound.duration.as_secs_f64());
+        self.sound += sound.duration;
+        if let Some(after) = sound.first_after {
+            wire.sound.first_seconds.observe(after.as_secs_f64());
+        }
+        if let Some(gap) = sound.gap {
+            let cause = if gap.had_text { "server" } else { "text" };
+            wire.sound.underruns.with_label_values(&[cause]).inc();
+            if gap.had_text {
+                wire.sound.underrun_seconds.observe(gap.length.as_secs_f64());
+            }
+        }
+        let Some(flow) = self.flows.get_mut(&sound.context) else { return };
+        flow.sent += sound.packets;
+        if let Some((_, since)) = flow.watched.take_if(|(number, _)| *number < flow.sent)
+            && !sound.was_held
+        {
+            let took = now.saturating_sub(since);
+            wire.sound.event_to_write_seconds.observe(took.as_secs_f64());
+        }
+    }
+}
+
+impl Drop for SessionMeter {
+    fn drop(&mut self) {
+        let wire = &self.metrics.wire;
+        wire.sessions.ended.with_label_values(&[self.outcome]).inc();
+        wire.sessions.seconds.observe(self.clock.now().as_secs_f64());
+        wire.contexts.cancelled.with_label_values(&["gone"]).inc_by(self.contexts.len() as u64);
+        self.access.sound(self.sound);
+        self.access.outcome(self.outcome);
+    }
+}
+
+/// How a session ended, by the code of its close.
+fn outcome(close: u16) -> &'static str {
+    match close {
+        1000 => "ended",
+        1011 => "internal",
+        1012 => "shutting_down",
+        4401 => "unauthorized",
+        4408 => "timeout",
+        4409 => "replaced",
+        4429 => "overloaded",
+        _ => "misuse",
+    }
+}

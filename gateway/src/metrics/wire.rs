@@ -1,0 +1,245 @@
+//! What happens at the sockets, on counters that were resolved when the server began: counting costs an atomic addition.
+
+use prometheus::core::Collector;
+use prometheus::{
+    Counter, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+};
+
+/// Seconds from a context's first text to its first packet. The promise is 150 ms; a turn above a second is felt by everybody.
+const FIRST_AUDIO_SECONDS: &[f64] =
+    &[0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 1.0, 2.0, 5.0, 10.0];
+/// Seconds from a cancel to its answer. The promise is 20 ms.
+const CANCEL_SECONDS: &[f64] =
+    &[0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.25, 1.0];
+/// Seconds that the gateway adds between the engine and the socket. The promise is 2 ms.
+const EVENT_TO_WRITE_SECONDS: &[f64] =
+    &[0.0001, 0.0002, 0.0004, 0.0007, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.2];
+/// Seconds of silence that a listener heard in the middle of speech: a packet, a word, a sentence.
+const GAP_SECONDS: &[f64] = &[0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0];
+/// Seconds of a session: a request, a turn, a call, a long call.
+const SESSION_SECONDS: &[f64] = &[1.0, 5.0, 15.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 7200.0];
+
+/// What happens at the sockets.
+pub(crate) struct Wire {
+    /// HTTP requests, by route and class of status.
+    pub(crate) requests: IntCounterVec,
+    pub(crate) sessions: Sessions,
+    pub(crate) contexts: Contexts,
+    pub(crate) sound: Sound,
+}
+
+/// Sessions.
+pub(crate) struct Sessions {
+    pub(crate) open: IntGauge,
+    /// By how they ended.
+    pub(crate) ended: IntCounterVec,
+    /// By why.
+    pub(crate) refused: IntCounterVec,
+    pub(crate) seconds: Histogram,
+    /// Errors, by code.
+    pub(crate) errors: IntCounterVec,
+}
+
+/// Contexts of sessions.
+pub(crate) struct Contexts {
+    pub(crate) open: IntGauge,
+    pub(crate) done: IntCounter,
+    /// By why.
+    pub(crate) cancelled: IntCounterVec,
+    pub(crate) late_cancels: IntCounter,
+    pub(crate) cancel_seconds: Histogram,
+    pub(crate) parks: IntCounter,
+    pub(crate) pressure: IntCounter,
+    pub(crate) text_characters: IntCounter,
+}
+
+/// Sound on its way out.
+pub(crate) struct Sound {
+    pub(crate) packets: IntCounter,
+    pub(crate) bytes: IntCounter,
+    pub(crate) seconds: Counter,
+    pub(crate) first_seconds: Histogram,
+    pub(crate) event_to_write_seconds: Histogram,
+    /// By whose fault.
+    pub(crate) underruns: IntCounterVec,
+    pub(crate) underrun_seconds: Histogram,
+}
+
+impl Wire {
+    /// New counters, known to the registry.
+    pub(crate) fn new(registry: &Registry) -> Self {
+        let r = Registrar(registry);
+        Self {
+            requests: r.counters(
+                "dovecote_http_requests_total",
+                "HTTP requests that were answered, upgrades among them.",
+                &["route", "status"],
+            ),
+            sessions: Sessions::new(&r),
+            contexts: Contexts::new(&r),
+            sound: Sound::new(&r),
+        }
+    }
+}
+
+impl Sessions {
+    fn new(r: &Registrar<'_>) -> Self {
+        Self {
+            open: r.gauge("dovecote_sessions_open", "Sessions that are served."),
+            ended: r.counters(
+                "dovecote_sessions_total",
+                "Sessions that ended, by how.",
+                &["outcome"],
+            ),
+            refused: r.counters(
+                "dovecote_sessions_refused_total",
+                "Sessions and speech requests that found no place, by why.",
+                &["reason"],
+            ),
+            seconds: r.histogram(
+                "dovecote_session_seconds",
+                "How long sessions lasted.",
+                SESSION_SECONDS,
+            ),
+            errors: r.counters(
+                "dovecote_errors_total",
+                "Errors told to clients, by code.",
+                &["code"],
+            ),
+        }
+    }
+}
+
+impl Contexts {
+    fn new(r: &Registrar<'_>) -> Self {
+        Self {
+            open: r.gauge("dovecote_contexts_open", "Contexts of sessions that are not over."),
+            done: r.counter(
+                "dovecote_contexts_done_total",
+                "Contexts of sessions that were sent to their end.",
+            ),
+            cancelled: r.counters(
+                "dovecote_contexts_cancelled_total",
+                "Contexts of sessions that were cancelled before all of their sound was sent, by why.",
+                &["reason"],
+            ),
+            late_cancels: r.counter(
+                "dovecote_late_cancels_total",
+                "Cancels of contexts whose sound had been sent: barge-ins into what was still playing.",
+            ),
+            cancel_seconds: r.histogram(
+                "dovecote_cancel_seconds",
+                "From a cancel, or what replaces a context, to the answer at the socket.",
+                CANCEL_SECONDS,
+            ),
+            parks: r.counter(
+                "dovecote_parks_total",
+                "Times a context was held since it was too far ahead of its listener.",
+            ),
+            pressure: r.counter(
+                "dovecote_pressure_total",
+                "Times a client was told that its text piles up.",
+            ),
+            text_characters: r.counter(
+                "dovecote_text_characters_total",
+                "Characters of text that sessions accepted.",
+            ),
+        }
+    }
+}
+
+impl Sound {
+    fn new(r: &Registrar<'_>) -> Self {
+        Self {
+            packets: r.counter("dovecote_packets_total", "Packets of sound handed to sockets."),
+            bytes: r.counter(
+                "dovecote_audio_bytes_total",
+                "Bytes of sound handed to sockets, with their headers.",
+            ),
+            seconds: r.seconds("dovecote_audio_seconds_total", "Sound handed to sockets."),
+            first_seconds: r.histogram(
+                "dovecote_first_audio_seconds",
+                "From a context's first text to its first packet at the socket.",
+                FIRST_AUDIO_SECONDS,
+            ),
+            event_to_write_seconds: r.histogram(
+                "dovecote_event_to_write_seconds",
+                "From sound leaving the engine to its first packet at the socket, unless that was held back on purpose.",
+                EVENT_TO_WRITE_SECONDS,
+            ),
+            underruns: r.counters(
+                "dovecote_underruns_total",
+                "Times a listener ran dry within a context, by the server's clock: sound came late (server), or text did (text).",
+                &["cause"],
+            ),
+            underrun_seconds: r.histogram(
+                "dovecote_underrun_seconds",
+                "How long listeners were dry because sound came late, by the server's clock.",
+                GAP_SECONDS,
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Wire {
+    /// Makes a series of every metric that has labels.
+    pub(super) fn touch(&self) {
+        self.requests.with_label_values(&["other", "2xx"]);
+        self.sessions.ended.with_label_values(&["ended"]);
+        self.sessions.refused.with_label_values(&["full"]);
+        self.contexts.cancelled.with_label_values(&["client"]);
+        self.sessions.errors.with_label_values(&["internal"]);
+        self.sound.underruns.with_label_values(&["server"]);
+    }
+}
+
+/// One more, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held(IntGauge);
+
+impl Held {
+    pub(crate) fn new(gauge: &IntGauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+/// Makes metrics and registers them.
+struct Registrar<'a>(&'a Registry);
+
+impl Registrar<'_> {
+    fn counter(&self, name: &str, help: &str) -> IntCounter {
+        self.known(IntCounter::new(name, help))
+    }
+
+    fn seconds(&self, name: &str, help: &str) -> Counter {
+        self.known(Counter::new(name, help))
+    }
+
+    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.known(IntCounterVec::new(Opts::new(name, help), labels))
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> IntGauge {
+        self.known(IntGauge::new(name, help))
+    }
+
+    fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
+        let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+        self.known(Histogram::with_opts(options))
+    }
+
+    fn known<C: Collector + Clone + 'static>(&self, metric: prometheus::Result<C>) -> C {
+        let metric = metric.expect("names and buckets above are well formed; this is a bug");
+        let registered = self.0.register(Box::new(metric.clone()));
+        registered.expect("every name above is there once; this is a bug");
+        metric
+    }
+}

@@ -1,0 +1,345 @@
+//! One context: its text, the packets that wait for the wire, the 2 s commits, and what its listener has heard.
+//!
+//! ```text
+//! wire   P P P .. P(commit) commit 0   P P .. P(commit, last) commit 1   done
+//!        0 1 2 .. 99                  100
+//! ```
+//!
+//! It must never know of other contexts, nor of JSON.
+
+mod frame;
+mod outgoing;
+mod stopping;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use engine::{Manner, Summary};
+
+use super::alignment::{Alignment, Heard};
+use super::event::{Cancelled, Freed};
+use super::format::Format;
+use super::pacer::Pacer;
+use super::{Handle, Packet};
+pub(crate) use frame::behind_gap;
+pub(crate) use outgoing::Next;
+pub(crate) use stopping::At;
+use stopping::Stop;
+
+/// Where a context stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Phase {
+    /// Takes text.
+    Open,
+    /// Takes no more text; its sound is still being made or sent.
+    Ended,
+    /// Everything was sent.
+    Done,
+    /// It was cancelled, and this is what was answered.
+    Cancelled(Box<Cancelled>),
+}
+
+/// When sound may leave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Release {
+    /// As soon as it is made.
+    #[default]
+    Frame,
+    /// With the commit that it belongs to, or when something that waits behind it must not be kept back.
+    Commit,
+}
+
+/// Which times the commits tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Timestamps {
+    None,
+    #[default]
+    Word,
+    Char,
+}
+
+/// How the sound of a context is to reach its listener.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Delivery {
+    pub(crate) format: Format,
+    pub(crate) max_ahead: Duration,
+    pub(crate) release: Release,
+    pub(crate) timestamps: Timestamps,
+}
+
+/// What waits for the wire.
+#[derive(Debug)]
+enum Item {
+    Packet(Packet),
+    Commit { to: u64, last: bool },
+    Flushed { id: Option<String>, samples: u64, text_offset: usize },
+    Done(Summary),
+}
+
+/// A place in the text that the client wants to know the position of.
+#[derive(Debug)]
+struct Mark {
+    id: String,
+    text_offset: usize,
+}
+
+/// The state of one context.
+pub(crate) struct Context {
+    pub(crate) name: String,
+    pub(crate) handle: Handle,
+    pub(crate) phase: Phase,
+    /// What the client has written, and its length in code points.
+    pub(crate) text: String,
+    pub(crate) text_chars: usize,
+    pub(crate) next_seq: u64,
+    /// Whether the client was told that its text piles up.
+    pub(crate) pressed: bool,
+    /// `context.opened` is on the wire, so sound may follow.
+    pub(crate) announced: bool,
+    /// The client lacks the sound before the next frame.
+    pub(crate) owes_gap: bool,
+    /// The context whose end its sound waits for.
+    pub(crate) after: Option<Handle>,
+    /// The engine's last event has come.
+    pub(crate) engine_over: bool,
+    /// When it was asked for.
+    pub(crate) asked_at: Duration,
+    pub(crate) ignored: Vec<&'static str>,
+    pub(crate) manner: Manner,
+    pub(crate) pacer: Pacer,
+    pub(crate) alignment: Alignment,
+    delivery: Delivery,
+    /// Samples that the engine has given.
+    generated: u64,
+    queue: VecDeque<Item>,
+    queued_bytes: usize,
+    /// Length of the packets that wait, on the media clock.
+    queued_duration: u64,
+    /// Things that wait behind packets and must not wait for a full commit or pack.
+    queued_urgent: usize,
+    /// When packets came last.
+    packets_at: Duration,
+    /// Flushes under way: the client's name for each, and where in the text it stands.
+    flushes: VecDeque<(Option<String>, usize)>,
+    /// Marks whose position is not known.
+    marks: VecDeque<Mark>,
+    /// Marks with their samples, until the sound up to there was sent.
+    marks_due: VecDeque<(u64, Mark)>,
+    /// A cancel that waits for the end of a word or a sentence.
+    stop: Option<Stop>,
+    /// Number of the next packet.
+    packets: u32,
+    commits: u32,
+    commit_from: u64,
+    commit_text_from: usize,
+    first_text_at: Option<Duration>,
+    last_text_at: Option<Duration>,
+    was_held: bool,
+    first_audio_at: Option<Duration>,
+}
+
+impl Context {
+    pub(crate) fn new(name: String, handle: Handle, delivery: Delivery) -> Self {
+        Self {
+            name,
+            handle,
+            phase: Phase::Open,
+            text: String::new(),
+            text_chars: 0,
+            next_seq: 0,
+            pressed: false,
+            announced: false,
+            owes_gap: false,
+            after: None,
+            engine_over: false,
+            asked_at: Duration::ZERO,
+            ignored: Vec::new(),
+            manner: Manner::default(),
+            pacer: Pacer::new(delivery.format.clock(), delivery.max_ahead),
+            alignment: Alignment::default(),
+            delivery,
+            generated: 0,
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            queued_duration: 0,
+            queued_urgent: 0,
+            packets_at: Duration::ZERO,
+            flushes: VecDeque::new(),
+            marks: VecDeque::new(),
+            marks_due: VecDeque::new(),
+            stop: None,
+            packets: 0,
+            commits: 0,
+            commit_from: 0,
+            commit_text_from: 0,
+            first_text_at: None,
+            last_text_at: None,
+            was_held: false,
+            first_audio_at: None,
+        }
+    }
+
+    /// Takes text that was accepted.
+    pub(crate) fn push_text(&mut self, text: &str, now: Duration) {
+        self.text.push_str(text);
+        self.text_chars += text.chars().count();
+        self.next_seq += 1;
+        self.first_text_at.get_or_insert(now);
+        self.last_text_at = Some(now);
+    }
+
+    /// What it has for the wire waits on purpose.
+    pub(crate) fn hold(&mut self) {
+        self.was_held = true;
+    }
+
+    /// Characters that no chunk has taken.
+    pub(crate) fn pending_chars(&self) -> usize {
+        self.text_chars.saturating_sub(self.alignment.taken())
+    }
+
+    pub(crate) fn flush(&mut self, id: Option<String>) {
+        self.flushes.push_back((id, self.text_chars));
+    }
+
+    /// Flushes that were not answered.
+    pub(crate) fn flushes(&self) -> usize {
+        self.flushes.len()
+    }
+
+    /// The position of the end of the text so far is wanted.
+    pub(crate) fn mark(&mut self, id: String) {
+        self.marks.push_back(Mark { id, text_offset: self.text_chars });
+        self.settle_marks();
+    }
+
+    /// Marks that were not answered.
+    pub(crate) fn marks(&self) -> usize {
+        self.marks.len() + self.marks_due.len()
+    }
+
+    /// Packets that were sent.
+    pub(crate) fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    /// Sound that waits, in bytes.
+    pub(crate) fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// Sound has come.
+    pub(crate) fn push_packets(&mut self, packets: Vec<Packet>, generated: u64, now: Duration) {
+        self.generated = generated;
+        self.packets_at = now;
+        for packet in packets {
+            self.queued_bytes += packet.bytes.len();
+            self.queued_duration += packet.duration;
+            self.queued_urgent += usize::from(packet.last);
+            self.queue.push_back(Item::Packet(packet));
+        }
+    }
+
+    /// A chunk has begun or ended: some marks may have a position.
+    pub(crate) fn settle_marks(&mut self) {
+        while let Some(mark) = self.marks.front()
+            && let Some(samples) = self.alignment.settled(mark.text_offset)
+        {
+            self.marks_due.extend(self.marks.pop_front().map(|mark| (samples, mark)));
+        }
+    }
+
+    /// All marks up to a place in the text have sounded by `samples`.
+    fn pass_marks(&mut self, text_offset: usize, samples: u64) {
+        while let Some(mark) = self.marks.pop_front_if(|mark| mark.text_offset <= text_offset) {
+            self.marks_due.push_back((samples, mark));
+        }
+    }
+
+    /// The engine has spoken everything before the oldest flush.
+    pub(crate) fn flushed(&mut self, samples: u64) {
+        if let Some((id, text_offset)) = self.flushes.pop_front() {
+            self.pass_marks(text_offset, samples);
+            self.queue.push_back(Item::Flushed { id, samples, text_offset });
+            self.queued_urgent += 1;
+        }
+    }
+
+    /// The engine has spoken everything.
+    pub(crate) fn complete(&mut self, summary: Summary) {
+        self.engine_over = true;
+        self.pass_marks(self.text_chars, summary.samples);
+        self.queue.push_back(Item::Done(summary));
+    }
+
+    /// Whether something waits for the wire.
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Stops it: what waits is dropped, and what was heard is told. A context that is over is told about again.
+    pub(crate) fn cancel(&mut self, reason: &'static str, now: Duration) -> &mut Cancelled {
+        if let Phase::Cancelled(answer) = &mut self.phase {
+            answer.late = true;
+        } else {
+            let answer = Box::new(self.account(reason, now));
+            self.phase = Phase::Cancelled(answer);
+        }
+        self.queue.clear();
+        (self.queued_bytes, self.queued_duration, self.queued_urgent) = (0, 0, 0);
+        self.flushes.clear();
+        self.marks.clear();
+        self.marks_due.clear();
+        let Phase::Cancelled(answer) = &mut self.phase else { unreachable!("just set") };
+        answer
+    }
+
+    /// What a cancelled context held, now that the engine has said it.
+    pub(crate) fn freed(&mut self, freed: Freed) {
+        if let Phase::Cancelled(answer) = &mut self.phase {
+            answer.freed = freed;
+        }
+    }
+
+    fn account(&self, reason: &'static str, now: Duration) -> Cancelled {
+        let clock = self.delivery.format.clock();
+        let late = self.phase == Phase::Done;
+        let generated = clock.position(self.generated);
+        // The padding of the last packet is no sound of the context.
+        let sent = self.pacer.sent().min(generated);
+        // A polite listener goes on to the place where the cancel stops.
+        let played = self.stop_position().unwrap_or(0).max(self.pacer.heard(now)).min(sent);
+        let heard = self.alignment.heard(&self.text, clock.samples(played), self.generated);
+        let dropped = if late { 0 } else { generated - sent };
+        Cancelled {
+            ctx: self.name.clone(),
+            late,
+            reason,
+            generated,
+            sent,
+            played,
+            exact: self.pacer.reported().is_some() && played <= self.commit_from,
+            heard,
+            dropped_ms: clock.millis(dropped),
+            freed: Freed::default(),
+        }
+    }
+}
+
+/// The answer to a cancel of a context that nobody knows.
+pub(crate) fn unknown(name: String) -> Cancelled {
+    Cancelled {
+        ctx: name,
+        late: false,
+        reason: "unknown",
+        generated: 0,
+        sent: 0,
+        played: 0,
+        exact: false,
+        heard: Heard::nothing(),
+        dropped_ms: 0,
+        freed: Freed::default(),
+    }
+}

@@ -1,0 +1,143 @@
+//! A context is asked for: what it may be, which others it takes the place of, and the engine's answer.
+
+use std::time::Duration;
+
+use super::options::{ignored, manner, merge, request};
+use super::{Control, Phase, Session};
+use crate::error::{Code, refusal};
+use crate::protocol::context::{Context, Phase as ContextPhase};
+use crate::protocol::event::{ErrorEvent, Open, Opened, Replaces};
+use crate::protocol::timer::Timer;
+use crate::protocol::{Handle, Output, millis};
+
+/// When to try again after the engine's command queue was full.
+const BUSY_RETRY_MS: u64 = 100;
+
+impl Session {
+    pub(super) fn open(&mut self, open: Open, now: Duration) {
+        let refuse = |error: ErrorEvent| error.of(&open.ctx).about("context.open", None);
+        let settled = self.settled.clone().expect("only a session that has started opens contexts");
+        if self.names.contains_key(&open.ctx) {
+            let error =
+                ErrorEvent::new(Code::CtxExists, "a context's id is used once in a session");
+            return self.error(refuse(error));
+        }
+        if matches!(self.phase, Phase::Draining(_)) {
+            let error = ErrorEvent::new(Code::Overloaded, "the session is ending");
+            return self.error(refuse(error));
+        }
+        let options = match merge(&open, &settled, &self.setup.catalogue) {
+            Ok(options) => options,
+            Err(error) => return self.error(refuse(*error)),
+        };
+        let after = match self.after(open.after.as_deref()) {
+            Ok(after) => after,
+            Err(error) => return self.error(refuse(*error)),
+        };
+        let replaced = self.replaced(open.replaces.as_ref(), now);
+        let gone = replaced.iter().filter(|id| self.is_live(id)).count();
+        let limits = &self.setup.limits;
+        if self.live.len() - gone >= limits.max_contexts
+            || self.names.len() >= limits.max_context_ids
+        {
+            let message = format!("{} contexts at a time", limits.max_contexts);
+            return self.error(refuse(ErrorEvent::new(Code::TooManyContexts, message)));
+        }
+        // Only now is it sure that a new turn begins.
+        for id in replaced {
+            self.cancel_one(&id, "replaced", now);
+        }
+        let handle = self.next_handle;
+        self.next_handle += 1;
+        self.names.insert(open.ctx.clone(), handle);
+        let mut context = Context::new(open.ctx, handle, settled.delivery);
+        context.asked_at = now;
+        context.after = after;
+        context.ignored = ignored(&options);
+        context.manner = manner(&options);
+        self.live.insert(handle, context);
+        self.timers.set(Timer::ContextIdle(handle), now + settled.context_idle);
+        let request = Box::new(request(&options, &settled, open.priority));
+        let format = settled.delivery.format;
+        self.outputs.push_back(Output::Open { context: handle, request, format });
+    }
+
+    /// The context whose end a new one waits for; `None` when it has ended already.
+    fn after(&self, id: Option<&str>) -> Result<Option<Handle>, Box<ErrorEvent>> {
+        let Some(id) = id else { return Ok(None) };
+        let Some(handle) = self.names.get(id) else {
+            let message = format!("after: there is no context {id:?}");
+            return Err(Box::new(ErrorEvent::new(Code::CtxUnknown, message)));
+        };
+        Ok(Some(*handle).filter(|handle| self.live.contains_key(handle)))
+    }
+
+    fn replaced(&self, replaces: Option<&Replaces>, now: Duration) -> Vec<String> {
+        match replaces {
+            None => Vec::new(),
+            Some(Replaces::One(all)) if all == "*" => self.unheard(now),
+            Some(Replaces::One(id)) => vec![id.clone()],
+            Some(Replaces::Many(ids)) => {
+                let mut unique = Vec::new();
+                for id in ids {
+                    if !unique.contains(id) {
+                        unique.push(id.clone());
+                    }
+                }
+                unique
+            }
+        }
+    }
+
+    fn is_live(&self, id: &str) -> bool {
+        self.names.get(id).is_some_and(|handle| self.live.contains_key(handle))
+    }
+
+    /// All contexts that somebody may still hear.
+    pub(super) fn unheard(&self, now: Duration) -> Vec<String> {
+        let playing = |c: &&Context| c.phase == ContextPhase::Done && !c.pacer.played_out(now);
+        let over = self.over.values().filter(playing);
+        self.live.values().chain(over).map(|c| c.name.clone()).collect()
+    }
+
+    pub(super) fn opened(
+        &mut self,
+        handle: Handle,
+        answer: Result<(), engine::Error>,
+        now: Duration,
+    ) {
+        let Some(context) = self.live.get(&handle) else { return };
+        if let Err(refused) = answer {
+            let code = refusal(&refused);
+            let mut error = ErrorEvent::new(code, refused.to_string())
+                .of(&context.name)
+                .about("context.open", None);
+            error.retry_after_ms = match &refused {
+                engine::Error::Overloaded { retry_after, .. } => {
+                    Some(u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX))
+                }
+                _ => (code == Code::Overloaded).then_some(BUSY_RETRY_MS),
+            };
+            // The id stays unused, so the client can ask for something else under the same name.
+            let context = self.live.remove(&handle).expect("just found; this is a bug");
+            self.names.remove(&context.name);
+            self.timers.clear(Timer::ContextIdle(handle));
+            return self.error(error);
+        }
+        let format = self
+            .settled
+            .as_ref()
+            .map(|s| s.delivery.format)
+            .expect("contexts open in a session that has started");
+        let opened = Opened {
+            ctx: context.name.clone(),
+            handle,
+            codec: format.codec,
+            clock: format.sample_rate,
+            pre_skip: format.clock().pre_skip,
+            queue_ms: millis(now - context.asked_at),
+            ignored: context.ignored.clone(),
+        };
+        self.control.push_back(Control::Opened(handle, opened));
+    }
+}

@@ -1,0 +1,99 @@
+//! Before every request of `/v1`: may this page ask, may this caller speak, does the body come in time.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+
+use super::problem;
+use crate::auth::{Denied, Over, client_address, credential, is_welcome};
+use crate::server::{Server, unix_ms};
+
+/// Lets a request through with its [`Caller`](crate::auth::Caller) among the extensions, or says why not.
+pub(crate) async fn gate(
+    State(server): State<Arc<Server>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let keyring = &server.locks.keyring;
+    let headers = request.headers();
+    if !is_welcome(headers, &server.config.server.origins, keyring.is_closed()) {
+        let message = "this page may not connect; server.origins lists those that may";
+        return problem(StatusCode::FORBIDDEN, "forbidden_origin", None, message);
+    }
+    let shown = credential(headers, request.uri().query());
+    let caller = match keyring.admit(shown.as_ref(), unix_ms()) {
+        Ok(caller) => caller,
+        Err(denied) => return unauthorized(denied),
+    };
+    request.extensions_mut().insert(caller.clone());
+    let limit = server.config.server.message;
+    let request = request.map(|body| in_time(body, limit));
+    let mut response = next.run(request).await;
+    // For whoever writes down who asked what.
+    response.extensions_mut().insert(caller);
+    response
+}
+
+/// Whether somebody may read the metrics: from this machine, or with a key.
+pub(crate) fn may_scrape(server: &Server, peer: IpAddr, headers: &HeaderMap) -> bool {
+    let trusted = &server.config.server.trusted_proxies;
+    // A proxy on this machine that nobody told us of must not make the world look local.
+    let is_forwarded = headers.contains_key("x-forwarded-for") || headers.contains_key("forwarded");
+    let is_local = match client_address(peer, headers, trusted) {
+        client if client == peer.to_canonical() => client.is_loopback() && !is_forwarded,
+        client => client.is_loopback(),
+    };
+    let shown = credential(headers, None);
+    let keyring = &server.locks.keyring;
+    is_local || (keyring.is_closed() && keyring.admit(shown.as_ref(), unix_ms()).is_ok())
+}
+
+/// A limit of the caller's key is reached.
+pub(crate) fn too_many(over: &Over) -> Response {
+    let mut response =
+        problem(StatusCode::TOO_MANY_REQUESTS, "overloaded", None, &over.to_string());
+    let seconds = over.retry_after.as_secs_f64().ceil().clamp(1.0, 3_600.0) as u64;
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    response
+}
+
+fn unauthorized(denied: Denied) -> Response {
+    let mut response = problem(StatusCode::UNAUTHORIZED, "unauthorized", None, &denied.to_string());
+    let scheme = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    response
+}
+
+/// Why a body ends before its time.
+#[derive(Debug, thiserror::Error)]
+enum BodyError {
+    #[error("the body took longer than {} s (server.message_s)", .0.as_secs_f64())]
+    Late(Duration),
+    #[error(transparent)]
+    Broken(axum::Error),
+}
+
+/// A body that breaks when it takes too long.
+fn in_time(body: Body, limit: Duration) -> Body {
+    if body.is_end_stream() {
+        return body;
+    }
+    let start = Some((body.into_data_stream(), Box::pin(tokio::time::sleep(limit))));
+    let pieces = stream::unfold(start, move |state| async move {
+        let (mut body, mut late) = state?;
+        let piece: Result<Bytes, BodyError> = tokio::select! {
+            piece = body.next() => piece?.map_err(BodyError::Broken),
+            () = &mut late => return Some((Err(BodyError::Late(limit)), None)),
+        };
+        Some((piece, Some((body, late))))
+    });
+    Body::from_stream(pieces)
+}

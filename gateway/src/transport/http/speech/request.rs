@@ -1,0 +1,271 @@
+//! What a client asks of `/v1/audio/speech`, checked and in our words. Knows no engine and no sockets.
+
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Deserialize;
+
+use crate::config::Speech;
+use crate::container::FileFormat;
+use crate::protocol::{Catalogue, mend_surrogates};
+use crate::transport::http::problem;
+
+/// What a request gets that says nothing, as OpenAI has it.
+const DEFAULT_FORMAT: &str = "mp3";
+/// Voices that OpenAI's clients insist on.
+const FOREIGN_VOICES: [&str; 13] = [
+    "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage",
+    "shimmer", "verse",
+];
+
+/// The body as it comes. The model's name is not looked at: clients send OpenAI's, and there is one model here.
+#[derive(Debug, Default, Deserialize)]
+struct Asked {
+    input: Option<String>,
+    voice: Option<VoiceName>,
+    response_format: Option<String>,
+    stream_format: Option<String>,
+    speed: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum VoiceName {
+    Name(String),
+    Object { id: String },
+}
+
+/// How the bytes of the file reach the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// As the body.
+    Audio,
+    /// In base64, in events.
+    Events,
+}
+
+/// A request that can be spoken.
+#[derive(Debug, PartialEq)]
+pub(super) struct Wanted {
+    pub(super) text: String,
+    pub(super) voice: String,
+    pub(super) format: FileFormat,
+    pub(super) framing: Framing,
+}
+
+/// A request that cannot.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    param: Option<&'static str>,
+    message: String,
+}
+
+impl Refusal {
+    fn of(param: &'static str, message: String) -> Self {
+        Self { param: Some(param), message }
+    }
+
+    pub(super) fn into_response(self) -> Response {
+        let code = if self.param.is_some() { "bad_value" } else { "bad_body" };
+        problem(StatusCode::BAD_REQUEST, code, self.param, &self.message)
+    }
+}
+
+impl Wanted {
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// The first value that is not to be had, with those that are.
+    pub(super) fn parse(
+        body: &[u8],
+        settings: &Speech,
+        catalogue: &Catalogue,
+    ) -> Result<Self, Refusal> {
+        let malformed = |message: String| Refusal { param: None, message };
+        let body = std::str::from_utf8(body).map_err(|e| malformed(e.to_string()))?;
+        let asked = serde_json::from_str::<Asked>(&mend_surrogates(body));
+        let asked = asked.map_err(|e| malformed(e.to_string()))?;
+        check_speed(asked.speed)?;
+        Ok(Self {
+            text: text(asked.input, settings.max_input_chars)?,
+            voice: voice(asked.voice, settings, catalogue)?,
+            format: format(asked.response_format.as_deref().unwrap_or(DEFAULT_FORMAT))?,
+            framing: framing(asked.stream_format.as_deref())?,
+        })
+    }
+}
+
+fn text(input: Option<String>, chars_max: usize) -> Result<String, Refusal> {
+    let refuse = |message| Refusal::of("input", message);
+    let input = input.ok_or_else(|| refuse("input is missing".to_owned()))?;
+    let chars = input.chars().count();
+    if !(1..=chars_max).contains(&chars) {
+        let message = format!("input has {chars} characters, 1 to {chars_max} are allowed");
+        return Err(refuse(message));
+    }
+    Ok(input)
+}
+
+/// Never another format than the one asked for, not even for a client that only took the default.
+fn format(name: &str) -> Result<FileFormat, Refusal> {
+    FileFormat::ALL.iter().copied().find(|f| f.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = FileFormat::ALL.iter().map(|f| f.name()).collect();
+        let message = format!(
+            "response_format {name:?} is not available; available are {}",
+            names.join(", ")
+        );
+        Refusal::of("response_format", message)
+    })
+}
+
+fn framing(name: Option<&str>) -> Result<Framing, Refusal> {
+    match name {
+        None | Some("audio") => Ok(Framing::Audio),
+        Some("sse") => Ok(Framing::Events),
+        Some(other) => {
+            let message = format!("stream_format {other:?} is not one of audio, sse");
+            Err(Refusal::of("stream_format", message))
+        }
+    }
+}
+
+fn check_speed(speed: Option<f64>) -> Result<(), Refusal> {
+    match speed {
+        Some(speed) if !(0.25..=4.0).contains(&speed) => {
+            Err(Refusal::of("speed", format!("speed {speed} is not within 0.25 to 4")))
+        }
+        Some(speed) if speed != 1.0 => {
+            tracing::info!(speed, "the models have no speed: spoken at their own");
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A voice of ours, or what a foreign name stands for.
+fn voice(
+    asked: Option<VoiceName>,
+    settings: &Speech,
+    catalogue: &Catalogue,
+) -> Result<String, Refusal> {
+    let is_known = |id: &str| catalogue.voices.iter().any(|v| v.voice_id == id);
+    let name = match asked {
+        None => return Ok(catalogue.default_voice.clone()),
+        Some(VoiceName::Name(name) | VoiceName::Object { id: name }) => name,
+    };
+    let mapped = settings.voices.get(&name);
+    let refuse = |what: String| {
+        let known: Vec<&str> = catalogue.voices.iter().map(|v| &*v.voice_id).collect();
+        Refusal::of("voice", format!("{what} is not one of {}", known.join(", ")))
+    };
+    match mapped {
+        _ if is_known(&name) => Ok(name),
+        Some(id) if is_known(id) => Ok(id.clone()),
+        Some(id) => Err(refuse(format!("voice {name:?} stands for {id:?}, which"))),
+        None if FOREIGN_VOICES.contains(&name.as_str()) => Ok(catalogue.default_voice.clone()),
+        None => Err(refuse(format!("voice {name:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::Voice;
+    use serde_json::{Value, json};
+
+    fn catalogue() -> Catalogue {
+        let voice = |id: &str| Voice {
+            voice_id: id.into(),
+            name: id.into(),
+            category: "premade",
+            languages: Vec::new(),
+            styles: Vec::new(),
+            owner: None,
+        };
+        Catalogue {
+            models: Vec::new(),
+            voices: vec![voice("ann"), voice("bob")],
+            default_voice: "ann".into(),
+        }
+    }
+
+    fn parse(body: &Value) -> Result<Wanted, Refusal> {
+        let voices = [("nova", "bob"), ("old", "gone")].map(|(a, b)| (a.into(), b.into()));
+        let settings = Speech { voices: voices.into(), max_input_chars: 20 };
+        Wanted::parse(body.to_string().as_bytes(), &settings, &catalogue())
+    }
+
+    fn with(field: &str, value: Value) -> Value {
+        let mut body =
+            json!({"model": "gpt-4o-mini-tts", "input": "Hi.", "response_format": "wav"});
+        body[field] = value;
+        body
+    }
+
+    #[test]
+    fn what_is_left_out_or_null_is_the_default() {
+        let body = json!({"input": "Hi.", "response_format": "wav", "voice": null, "speed": null,
+            "stream_format": null, "instructions": "Softly.", "whatever": [1]});
+        let wanted = parse(&body).unwrap();
+        let expected = Wanted {
+            text: "Hi.".into(),
+            voice: "ann".into(),
+            format: FileFormat::Wav,
+            framing: Framing::Audio,
+        };
+        assert_eq!(wanted, expected);
+    }
+
+    #[cfg(feature = "mp3")]
+    #[test]
+    fn who_names_no_format_gets_mp3() {
+        assert_eq!(parse(&json!({"input": "Hi."})).unwrap().format, FileFormat::Mp3);
+    }
+
+    #[test]
+    fn names_of_voices_are_ours_or_stand_for_ours() {
+        for (asked, voice) in [
+            (json!("bob"), "bob"),
+            (json!({"id": "bob"}), "bob"),
+            (json!("nova"), "bob"),
+            (json!("alloy"), "ann"),
+        ] {
+            assert_eq!(parse(&with("voice", asked)).unwrap().voice, voice);
+        }
+        for name in FOREIGN_VOICES {
+            assert!(parse(&with("voice", json!(name))).is_ok(), "{name}");
+        }
+        let refused = parse(&with("voice", json!("eve"))).unwrap_err();
+        assert_eq!(refused.message, "voice \"eve\" is not one of ann, bob");
+        assert!(parse(&with("voice", json!("old"))).unwrap_err().message.contains("\"gone\""));
+    }
+
+    #[test]
+    fn what_is_not_to_be_had_is_told_by_name_with_what_is() {
+        for (field, value, says) in [
+            ("response_format", json!("aac"), "opus, flac, wav, pcm"),
+            ("stream_format", json!("ws"), "audio, sse"),
+            ("speed", json!(5), "0.25 to 4"),
+            ("input", json!(""), "1 to 20"),
+            ("input", json!("a".repeat(21)), "21 characters"),
+            ("input", json!(null), "missing"),
+        ] {
+            let refused = parse(&with(field, value)).unwrap_err();
+            assert_eq!(refused.param, Some(field));
+            assert!(refused.message.contains(says), "{}", refused.message);
+        }
+        assert_eq!(parse(&with("input", json!(3))).unwrap_err().param, None);
+    }
+
+    #[test]
+    fn the_longest_text_and_a_speed_without_effect_are_taken() {
+        assert!(parse(&with("input", json!("é".repeat(20)))).is_ok());
+        assert!(parse(&with("speed", json!(1.5))).is_ok());
+    }
+
+    #[test]
+    fn half_a_character_does_not_spoil_the_rest() {
+        let body = br#"{"input": "a\ud83d b", "response_format": "wav"}"#;
+        let wanted = Wanted::parse(body, &Speech::default(), &catalogue()).unwrap();
+        assert_eq!(wanted.text, "a\u{fffd} b");
+    }
+}

@@ -1,0 +1,156 @@
+//! A real server on a real socket, with the bundled voice, and the plainest of clients.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+pub(crate) mod hearing;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use engine::bundle::Bundle;
+use gateway::config::Gateway;
+use gateway::protocol::Catalogue;
+use gateway::server;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
+use tokio::task::JoinHandle;
+
+/// Longest wait for anything at all: a debug build on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An engine under way, and what it offers.
+pub(crate) type Engine = (Arc<engine::Handle>, Catalogue);
+
+/// One engine for all tests of a file, and one test at a time: they count what the engine holds.
+static ENGINE: LazyLock<Mutex<Engine>> =
+    LazyLock::new(|| Mutex::new(start(&repository("voices/nano"))));
+
+/// Starts a bundle.
+pub(crate) fn start(root: &Path) -> Engine {
+    let bundle = Bundle::open(root).unwrap();
+    let engine = engine::Handle::start(&bundle, &engine::Options::default(), &mut |_| {}).unwrap();
+    (Arc::new(engine), Catalogue::of(&bundle))
+}
+
+/// A path in the repository.
+pub(crate) fn repository(path: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(path).canonicalize().unwrap()
+}
+
+/// A server that lives as long as this does.
+pub(crate) struct House {
+    address: SocketAddr,
+    engine: Arc<engine::Handle>,
+    _alone: Option<MutexGuard<'static, Engine>>,
+    _shutdown: oneshot::Sender<()>,
+    _served: JoinHandle<std::io::Result<()>>,
+}
+
+impl House {
+    /// A server with all defaults.
+    pub(crate) async fn open() -> Self {
+        Self::with(Gateway::default()).await
+    }
+
+    /// A server with these settings.
+    pub(crate) async fn with(config: Gateway) -> Self {
+        let alone = ENGINE.lock().await;
+        let engine = alone.clone();
+        Self { _alone: Some(alone), ..Self::of(engine, config).await }
+    }
+
+    /// A server of this engine, when it is ready.
+    pub(crate) async fn of((engine, catalogue): Engine, config: Gateway) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (shutdown, asked) = oneshot::channel();
+        let handle = engine.clone();
+        let served = tokio::spawn(async move {
+            let asked = async {
+                let _ = asked.await;
+            };
+            server::run(config, listener, handle, catalogue, asked).await
+        });
+        let house = Self { address, engine, _alone: None, _shutdown: shutdown, _served: served };
+        let ready = async || {
+            let (head, _) = house.answer("GET /readyz HTTP/1.0\r\n\r\n").await;
+            status(&head) == 200
+        };
+        house.until("ready", ready).await;
+        house
+    }
+
+    pub(crate) fn engine(&self) -> &engine::Handle {
+        &self.engine
+    }
+
+    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let waited = async {
+            while !holds().await {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("never {what}"));
+    }
+
+    /// Until the engine holds nothing for anybody.
+    pub(crate) async fn until_idle(&self) {
+        let idle = async || {
+            let stats = self.engine().stats();
+            stats.contexts == 0 && stats.kv_blocks_in_use == 0
+        };
+        self.until("idle", idle).await;
+    }
+
+    /// Head and body of the answer to a JSON body.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (String, Vec<u8>) {
+        self.answer(&post(path, "application/json", body.to_string().as_bytes())).await
+    }
+
+    /// Head and body. HTTP 1.0: the body is whatever comes until the end.
+    pub(crate) async fn answer(&self, request: impl AsRef<[u8]>) -> (String, Vec<u8>) {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // A server that has read enough may answer and close before it has read everything.
+        let _ = stream.write_all(request.as_ref()).await;
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+        let _ = read.expect("no answer in time");
+        let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+        (String::from_utf8(answer[..end].to_vec()).unwrap(), answer[end + 4..].to_vec())
+    }
+
+    /// A request whose answer is still to be read.
+    pub(crate) async fn begin(&self, path: &str, body: &Value) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let request = post(path, "application/json", body.to_string().as_bytes());
+        stream.write_all(&request).await.unwrap();
+        stream
+    }
+}
+
+/// A request with a body.
+pub(crate) fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head = format!(
+        "POST {path} HTTP/1.0\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// The body of an answer that is still to be read.
+pub(crate) async fn body(stream: &mut TcpStream) -> Vec<u8> {
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+    read.expect("no answer in time").unwrap();
+    let end = answer.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+    answer.split_off(end + 4)
+}
+
+/// The status in a head.
+pub(crate) fn status(head: &str) -> u16 {
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
