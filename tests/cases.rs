@@ -17,7 +17,7 @@ fn case_with(extra: &str) -> String {
 #[test]
 fn every_committed_text_case_passes() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/text_cases.jsonl");
-    let report = run_file(&file).unwrap();
+    let report = run_file(&file, None).unwrap();
     assert_eq!((report.failed(), report.skipped()), (0, 0), "{report}");
     assert!(report.passed() >= 55, "{report}");
 }

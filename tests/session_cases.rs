@@ -1,0 +1,37 @@
+//! The committed session cases against the real server. Those that wait for a part that is not built are listed, and
+//! fail the test as soon as they pass.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
+
+use std::path::Path;
+
+use harness::cases::session::{Options, server_beside};
+use harness::cases::{Outcome, run_file};
+
+/// Times, memory and ratios on a machine that has other things to do.
+const SLACK: f64 = 5.0;
+/// Cases mostly wait, so more than there are cores may do so.
+const JOBS: usize = 6;
+
+/// Cases that cannot pass yet, and why.
+const PENDING: &[(&str, &str)] = &[];
+
+#[test]
+fn every_committed_session_case_passes_or_waits_for_a_part() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/session_cases.jsonl");
+    let server = server_beside(&std::env::current_exe().unwrap());
+    let options = Options { server, slack: SLACK, slow: false, only: Vec::new(), jobs: JOBS };
+    let report = run_file(&file, Some(&options)).unwrap();
+    let pending = |id: &str| PENDING.iter().any(|(pending, _)| *pending == id);
+    let unexpected: Vec<&str> = report
+        .verdicts
+        .iter()
+        .filter(|verdict| match verdict.outcome {
+            Outcome::Passed => pending(&verdict.id),
+            Outcome::Failed { .. } => !pending(&verdict.id),
+            Outcome::Skipped { .. } => false,
+        })
+        .map(|verdict| verdict.id.as_str())
+        .collect();
+    assert!(unexpected.is_empty(), "not as listed: {unexpected:?}\n{report}");
+}
