@@ -87,7 +87,6 @@ pub(super) struct Before {
 /// A text spoken over `/v1/audio/speech`.
 #[derive(Debug, Clone)]
 pub(super) struct Speech {
-    pub(super) name: String,
     pub(super) format: Format,
     pub(super) text: String,
     pub(super) answer: Option<Answer>,

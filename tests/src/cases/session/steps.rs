@@ -112,7 +112,7 @@ async fn connect(run: &Run, args: &mut Args) -> anyhow::Result<()> {
     let Format::Native { audio } = &format else {
         let mut left = run.left();
         left.over_http.insert(name.clone());
-        left.speeches.push(Speech { name, format, text: String::new(), answer: None });
+        left.speeches.push(Speech { format, text: String::new(), answer: None });
         return Ok(());
     };
     run.left().over_http.remove(&name);
