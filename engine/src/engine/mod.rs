@@ -67,9 +67,11 @@ impl Engine {
         self.contexts.insert(id, Context::new(id, settings, source));
     }
 
-    /// A context that has not made its last job yet.
+    /// A context that has not made its last job yet, to do something to it.
     pub(crate) fn context(&mut self, id: ContextId) -> Option<&mut Context> {
-        self.contexts.get_mut(&id)
+        let context = self.contexts.get_mut(&id)?;
+        context.rouse();
+        Some(context)
     }
 
     /// Key/value blocks that a context holds.
@@ -140,15 +142,22 @@ impl Engine {
         self.apply(now, &step, outcomes);
         self.advance(now, &held_up);
         let tokens = step.iter().flat_map(|s| &s.tokens).sum();
-        Step { tokens, wake_at: self.contexts.values().filter_map(Context::wake_at).min() }
+        let wake_at = self.contexts.values().filter_map(|context| context.wake_at(now)).min();
+        Step { tokens, wake_at }
     }
 
     fn advance(&mut self, now: Duration, held_up: &impl Fn(ContextId) -> bool) {
         let Self { grammar, scheduler, jobs, contexts, tally, .. } = self;
         let mut env = Env { now, grammar, scheduler, jobs, hits: &mut tally.guards };
         for (&id, context) in contexts.iter_mut() {
-            if !held_up(id) {
-                context.advance(&mut env);
+            if context.rests(now) || held_up(id) {
+                continue;
+            }
+            let before = (env.jobs.len(), env.scheduler.len());
+            context.advance(&mut env);
+            // Whatever a context does is a job or a group.
+            if before == (env.jobs.len(), env.scheduler.len()) {
+                context.rest(now);
             }
         }
         contexts.retain(|_, context| !context.finished());
@@ -182,6 +191,7 @@ impl Engine {
             let Self { grammar, scheduler, jobs, contexts, logits, models, tally, .. } = self;
             let context =
                 contexts.get_mut(&id).expect("groups of a context go with it; this is a bug");
+            context.rouse();
             if let Some(queued) = context.ran(now) {
                 tally.queue_seconds.observe(queued.as_secs_f64());
             }

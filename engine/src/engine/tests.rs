@@ -540,6 +540,22 @@ mod live {
     const SENTENCE: &str = "This sentence is spoken while the next one is not written yet.";
 
     #[test]
+    fn whoever_waits_for_text_is_woken_by_no_moment_that_has_passed() {
+        let mut engine = engine(ROOMY, BUDGET);
+        let passage = Passage::new(TextOptions::default(), LiveSettings::default());
+        let listening = Settings { max_ahead: Some(ms(6000)), ..settings(1) };
+        engine.open(ID, listening, Source::Live(Box::new(passage)));
+        engine.context(ID).unwrap().push(SENTENCE, ms(0));
+        engine.context(ID).unwrap().flush(ms(0));
+        assert!(run_to(&mut engine, ms(0), ms(2000)).frames > 0);
+        for now in [ms(2000), ms(60_000)] {
+            engine.step(now, |_| false);
+            let step = engine.step(now, |_| false);
+            assert!(step.wake_at.is_none_or(|at| at > now), "{:?} at {now:?}", step.wake_at);
+        }
+    }
+
+    #[test]
     fn a_flush_lets_everything_go_and_is_answered() {
         let mut engine = engine(ROOMY, BUDGET);
         open(&mut engine);

@@ -118,6 +118,8 @@ pub(crate) struct Context {
     /// How long it has waited.
     queued: Duration,
     finished: bool,
+    /// Until when there is nothing to do, if that is known.
+    rest: Option<Duration>,
 }
 
 impl Context {
@@ -144,6 +146,7 @@ impl Context {
             queued_at: None,
             queued: Duration::ZERO,
             finished: false,
+            rest: None,
         }
     }
 
@@ -204,21 +207,44 @@ impl Context {
         Some(self.queued)
     }
 
-    /// When time alone gives the context something to do.
-    pub(crate) fn wake_at(&self) -> Option<Duration> {
+    /// Whether there is nothing to do before a moment that has not come, unless something happens to the context.
+    pub(crate) fn rests(&self, now: Duration) -> bool {
+        self.rest.is_some_and(|until| until > now)
+    }
+
+    /// Told when the context was advanced and found nothing to do: it need not be looked at before there will be.
+    pub(crate) fn rest(&mut self, now: Duration) {
+        self.rest = Some(self.wake_at(now).unwrap_or(Duration::MAX));
+    }
+
+    /// Told when anything happens to the context.
+    pub(crate) fn rouse(&mut self) {
+        self.rest = None;
+    }
+
+    /// When time alone gives the context something to do that it did not have now.
+    pub(crate) fn wake_at(&self, now: Duration) -> Option<Duration> {
+        match self.rest {
+            Some(until) if until > now => Some(until).filter(|&at| at < Duration::MAX),
+            _ => self.due_at().into_iter().flatten().filter(|&at| at > now).min(),
+        }
+    }
+
+    /// Every moment that may give it something to do; some have passed.
+    fn due_at(&self) -> [Option<Duration>; 5] {
         let dry_at = self.playout.dry_at();
         let unpark =
             dry_at.zip(self.settings.max_ahead).map(|(dry, ahead)| dry.saturating_sub(ahead));
-        let cut = match &self.source {
-            Source::Live(passage) if self.semantic().is_none() => {
-                let relaxed = passage.next_deadline(Need::Relaxed);
-                let urgent = passage.next_deadline(Need::Urgent);
-                relaxed.into_iter().chain(urgent.map(|at| at.max(self.urgent_at()))).min()
-            }
-            Source::Live(_) | Source::Whole { .. } => None,
-        };
         let pause = (self.idle() && self.withheld()).then(|| self.pause_at());
-        [unpark, cut, pause].into_iter().flatten().min()
+        let [mut urgent, mut relaxed, mut late] = [None; 3];
+        if let Source::Live(passage) = &self.source
+            && self.semantic().is_none()
+        {
+            urgent = dry_at.map(|_| self.urgent_at());
+            relaxed = passage.next_deadline(Need::Relaxed);
+            late = passage.next_deadline(Need::Urgent).map(|at| at.max(self.urgent_at()));
+        }
+        [unpark, pause, urgent, relaxed, late.filter(|&at| at < Duration::MAX)]
     }
 
     /// Key/value blocks that it holds.

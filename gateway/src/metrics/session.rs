@@ -23,10 +23,15 @@ pub(crate) struct SessionMeter {
 }
 
 /// Packets of one context on their way from the engine to the socket.
+///
+/// ```text
+/// sent ...... held_to ...... given       numbers of packets; what stands before held_to has waited on purpose
+/// ```
 #[derive(Debug, Default)]
 struct Flow {
     given: u64,
     sent: u64,
+    held_to: u64,
     /// The first packet of a piece of sound, by its number, and when the engine let it go.
     watched: Option<(u64, Duration)>,
 }
@@ -54,11 +59,7 @@ impl SessionMeter {
 
     /// Sound was made into so many packets. `since`: when the engine let it go, if these are the first of it.
     pub(crate) fn packets(&mut self, context: Handle, packets: usize, since: Option<Duration>) {
-        let flow = self.flows.entry(context).or_default();
-        if flow.watched.is_none() {
-            flow.watched = since.map(|since| (flow.given, since));
-        }
-        flow.given += packets as u64;
+        self.flows.entry(context).or_default().give(packets as u64, since);
     }
 
     /// The context has nothing more to send.
@@ -109,13 +110,31 @@ impl SessionMeter {
             }
         }
         let Some(flow) = self.flows.get_mut(&sound.context) else { return };
-        flow.sent += sound.packets;
-        if let Some((_, since)) = flow.watched.take_if(|(number, _)| *number < flow.sent)
-            && !sound.was_held
-        {
+        if let Some(since) = flow.send(sound.packets, sound.was_held) {
             let took = now.saturating_sub(since);
             wire.sound.event_to_write_seconds.observe(took.as_secs_f64());
         }
+    }
+}
+
+impl Flow {
+    /// Takes note of packets that were made; `since` is when the engine let their sound go, if they are the first of it.
+    fn give(&mut self, packets: u64, since: Option<Duration>) {
+        if self.watched.is_none() {
+            self.watched = since.map(|since| (self.given, since));
+        }
+        self.given += packets;
+    }
+
+    /// Takes note of packets that were sent. Returns since when the sound they are the first of had been on its way.
+    fn send(&mut self, packets: u64, was_held: bool) -> Option<Duration> {
+        if was_held {
+            // Whatever came meanwhile has waited behind them.
+            self.held_to = self.given;
+        }
+        self.sent += packets;
+        let (number, since) = self.watched.take_if(|(number, _)| *number < self.sent)?;
+        (number >= self.held_to).then_some(since)
     }
 }
 
@@ -141,5 +160,36 @@ fn outcome(close: u16) -> &'static str {
         4409 => "replaced",
         4429 => "overloaded",
         _ => "misuse",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn only_the_first_packet_of_a_piece_of_sound_is_timed() {
+        let mut flow = Flow::default();
+        flow.give(3, ms(10));
+        flow.give(2, None);
+        assert_eq!(flow.send(1, false), ms(10));
+        assert_eq!(flow.send(1, false), None);
+        flow.give(4, ms(20));
+        assert_eq!((flow.send(3, false), flow.send(1, false)), (None, ms(20)));
+    }
+
+    #[test]
+    fn sound_that_waited_behind_what_was_held_is_not_timed() {
+        let mut flow = Flow::default();
+        flow.give(2, ms(10));
+        assert_eq!(flow.send(1, false), ms(10));
+        flow.give(2, ms(20));
+        assert_eq!((flow.send(1, true), flow.send(1, false)), (None, None));
+        flow.give(1, ms(30));
+        assert_eq!((flow.send(1, false), flow.send(1, false)), (None, ms(30)));
     }
 }
