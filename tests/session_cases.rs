@@ -11,16 +11,26 @@ use harness::cases::{Outcome, run_file};
 /// Times, memory and ratios on a machine that has other things to do.
 const SLACK: f64 = 5.0;
 /// Cases mostly wait, so more than there are cores may do so.
-const JOBS: usize = 6;
+const JOBS: usize = 8;
 
 /// Cases that cannot pass yet, and why.
-const PENDING: &[(&str, &str)] = &[];
+const PENDING: &[(&str, &str)] = &[
+    ("B117", "an end that was sent twice is not seen as one end before the close"),
+    ("B154", "the stub has no way to speak through the real codec"),
+    ("B167", "a commit of scripted chunks has words beyond its end"),
+    ("B169", "the words of a text that is read in other words are not joined to the text"),
+    ("B174", "the runner cannot upload a voice"),
+    ("B188", "six new series, one more than allowed"),
+];
+/// Cases that speak for minutes; `cases tests/fixtures/session_cases.jsonl --slow` plays them, too.
+const APART: &[&str] = &["B113", "B130", "B182"];
 
 #[test]
 fn every_committed_session_case_passes_or_waits_for_a_part() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/session_cases.jsonl");
     let server = server_beside(&std::env::current_exe().unwrap());
-    let options = Options { server, slack: SLACK, slow: false, only: Vec::new(), jobs: JOBS };
+    let only = ids(&file).into_iter().filter(|id| !APART.contains(&id.as_str())).collect();
+    let options = Options { server, slack: SLACK, slow: false, only, jobs: JOBS };
     let report = run_file(&file, Some(&options)).unwrap();
     let pending = |id: &str| PENDING.iter().any(|(pending, _)| *pending == id);
     let unexpected: Vec<&str> = report
@@ -34,4 +44,14 @@ fn every_committed_session_case_passes_or_waits_for_a_part() {
         .map(|verdict| verdict.id.as_str())
         .collect();
     assert!(unexpected.is_empty(), "not as listed: {unexpected:?}\n{report}");
+}
+
+/// The ids of a file of cases.
+fn ids(file: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).unwrap();
+    let id = |line: &str| {
+        let case: serde_json::Value = serde_json::from_str(line).unwrap();
+        case["id"].as_str().unwrap().to_owned()
+    };
+    text.lines().map(id).collect()
 }
