@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Checked, Miss, hard, targets, within};
 use crate::cases::session::args::Args;
@@ -61,17 +61,7 @@ pub(super) async fn check(run: &Run, args: &mut Args) -> Result<bool, Miss> {
             hard(took.is_some(), || "it did not end".to_owned())?;
             within(run, "the end", took.unwrap_or_default().as_secs_f64() * 1e3, ms)?;
         }
-        "http_status" | "http_status_in" => {
-            let path = args.take::<String>("path")?;
-            let mut wanted = args.take::<Vec<u16>>("any")?.unwrap_or_default();
-            wanted.extend(args.take::<u16>("equals")?);
-            let left = run.left();
-            let about =
-                left.answers.iter().filter(|(p, _)| path.as_ref().is_none_or(|path| p == path));
-            let got: BTreeSet<u16> = about.map(|(_, answer)| answer.status).collect();
-            let fits = !got.is_empty() && got.iter().all(|status| wanted.contains(status));
-            hard(fits, || format!("{got:?}"))?;
-        }
+        "http_status" | "http_status_in" => answered(run, args)?,
         "rss_growth_mb" | "rss_slope_mb_per_1000_turns" | "frontend_cpu_ms" => {
             resources(run, args)?
         }
@@ -92,6 +82,17 @@ pub(super) async fn check(run: &Run, args: &mut Args) -> Result<bool, Miss> {
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn answered(run: &Run, args: &mut Args) -> Result<(), Miss> {
+    let path = args.take::<String>("path")?;
+    let mut wanted = args.take::<Vec<u16>>("any")?.unwrap_or_default();
+    wanted.extend(args.take::<u16>("equals")?);
+    let left = run.left();
+    let about = left.answers.iter().filter(|(p, _)| path.as_ref().is_none_or(|path| p == path));
+    let got: BTreeSet<u16> = about.map(|(_, answer)| answer.status).collect();
+    let fits = !got.is_empty() && got.iter().all(|status| wanted.contains(status));
+    hard(fits, || format!("{got:?}"))
 }
 
 fn before(run: &Run) -> Result<Before, Miss> {
@@ -222,7 +223,7 @@ fn stopped(run: &Run, args: &mut Args) -> Checked {
     let max: f64 = args.take("max")?.or(args.take("ms")?).unwrap_or(0.0);
     let asked = run.connections().iter().find_map(|connection| {
         let stop = |s: &&Seen| match &s.what {
-            What::Sent(message) => message["type"] == Value::from("cancel"),
+            What::Sent(message) => message["type"] == "cancel",
             other => *other == What::Gone,
         };
         connection.transcript.with(|seen| seen.iter().find(stop).map(|s| s.at))
