@@ -7,7 +7,7 @@
 //! what missed only a time, a size or a ratio is run again alone, up to twice
 //! ```
 //!
-//! A further surface gets a room beside `client`, and a word in [`Surface`].
+//! A further surface gets a room beside `client`, and a word in `Surface`.
 
 mod args;
 mod checks;

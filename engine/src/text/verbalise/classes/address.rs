@@ -1,4 +1,4 @@
-//! Addresses and file names: https://example.com/help, test.user@example.com, report.pdf, /usr/bin.
+//! Addresses and file names: `https://example.com/help`, test.user@example.com, report.pdf, /usr/bin.
 
 use super::{Reading, word};
 use crate::text::verbalise::scan::{Scan, is_gap};
