@@ -51,7 +51,7 @@ def read(root, package, language, name):
 
 
 def behind_number(pattern):
-    return pattern.removeprefix("{0} ").replace("\u00a0", " ")
+    return pattern.replace("\u00a0", " ").removeprefix("{0} ")
 
 
 def words(root, language):
