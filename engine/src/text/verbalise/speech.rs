@@ -61,6 +61,15 @@ impl Speech {
 
     /// The words of a number with sign and fraction, before a noun of a gender.
     pub(super) fn number(&self, number: &Number, gender: Gender) -> String {
+        self.number_with(number, |n| self.cardinal(n, gender))
+    }
+
+    /// The words of a number with sign and fraction that stands alone.
+    pub(super) fn number_alone(&self, number: &Number) -> String {
+        self.number_with(number, |n| self.count(n))
+    }
+
+    fn number_with(&self, number: &Number, whole: impl Fn(u64) -> String) -> String {
         let mut out = String::new();
         let words = self.words();
         if number.negative {
@@ -68,7 +77,7 @@ impl Speech {
             out.push(' ');
         }
         match number.value() {
-            Some(n) if number.fraction.is_empty() => out.push_str(&self.cardinal(n, gender)),
+            Some(n) if number.fraction.is_empty() => out.push_str(&whole(n)),
             Some(_) if number.whole.is_empty() => {}
             Some(n) => out.push_str(&self.count(n)),
             None => out.push_str(&self.digits(&number.whole)),
@@ -78,7 +87,7 @@ impl Speech {
             let comma = self.tongue.locale.marks().decimal == ',';
             let point = self.tongue.rules.point(language.cardinals[0], comma);
             let gap = if number.whole.is_empty() { "" } else { " " };
-            out = format!("{out}{gap}{point} {}", self.digits(&number.fraction));
+            out = format!("{out}{gap}{point} {}", (language.decimals)(self, &number.fraction));
         }
         out
     }
@@ -126,12 +135,14 @@ impl Speech {
         }
     }
 
-    /// Numbers of a name, in the pairs that people say them in: 747 as seven forty-seven, 4090 as forty ninety.
+    /// Numbers of a name, in the pairs that people say them in: 747 as seven forty-seven, 4090 as forty ninety; as one
+    /// number where the language has no word for the nought of 305.
     pub(super) fn pairs(&self, digits: &str) -> String {
         let n = digits.parse::<u64>().unwrap_or_default();
         match digits.len() {
             _ if digits.starts_with('0') => self.digits(digits),
             1 | 2 => self.count(n),
+            3 | 4 if self.words().oh.is_empty() => self.count(n),
             3 | 4 if n % 1000 == 0 || (digits.len() == 3 && n.is_multiple_of(100)) => self.count(n),
             3 | 4 => {
                 if n % 1000 < 10 {

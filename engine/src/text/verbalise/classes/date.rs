@@ -13,6 +13,7 @@ pub(super) fn numeric<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>
 }
 
 fn iso<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
     let year = fixed(&mut scan, 4)?;
     let sign = scan.eat_if(|c| matches!(c, '-' | '/' | '.'))?;
     let month = short(&mut scan)?;
@@ -34,12 +35,13 @@ fn iso<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let mut clock = scan;
     if date.day.is_some() && clock.eat_if(|c| c == 'T').is_some() {
         let (end, said) = time::with_zone(clock, speech)?;
-        return Some((end, format!("{} {said}", say(speech, &date))));
+        return Some((end, format!("{} {said}", say(speech, &date, start))));
     }
-    scan.at_number_end().then(|| (scan, say(speech, &date)))
+    scan.at_number_end().then(|| (scan, say(speech, &date, start)))
 }
 
 fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
     let first = short(&mut scan)?;
     let sign = scan.eat_if(|c| matches!(c, '/' | '-' | '.'))?;
     let second = short(&mut scan)?;
@@ -61,12 +63,12 @@ fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>>
     }
     let (day, month, month_first) = day_and_month(first, second, sign, speech)?;
     let date = Date { day: Some(day), month, year: Some(year), month_first, weekday: None };
-    Some((scan, say(speech, &date)))
+    Some((scan, say(speech, &date, start)))
 }
 
 /// 11/29 is a day only where a word before it says so; else it is a fraction.
 fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let before = scan.word_before();
+    let (start, before) = (scan, scan.word_before());
     let first = short(&mut scan)?;
     let sign = scan.eat_if(|c| c == '/' || c == '.')?;
     let second = short(&mut scan)?;
@@ -80,17 +82,18 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     }
     let (day, month, month_first) = day_and_month(first, second, sign, speech)?;
     let date = Date { day: Some(day), month, month_first, ..Date::default() };
-    Some((scan, say(speech, &date)))
+    Some((scan, say(speech, &date, start)))
 }
 
 /// 12/25 where it is no fraction.
 pub(super) fn loose<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
     let first = short(&mut scan)?;
     scan.eat_if(|c| c == '/')?;
     let second = short(&mut scan).filter(|_| scan.at_number_end())?;
     let (day, month, month_first) = day_and_month(first, second, '/', speech)?;
     let date = Date { day: Some(day), month, month_first, ..Date::default() };
-    Some((scan, say(speech, &date)))
+    Some((scan, say(speech, &date, start)))
 }
 
 fn day_and_month(first: u32, second: u32, sign: char, speech: &Speech) -> Option<(u32, u32, bool)> {
@@ -106,7 +109,8 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
     let mut end = scan;
     let first = end.letters();
     let word: String = first.iter().map(|&c| lower(c)).collect();
-    let small = !first[0].is_uppercase() && !speech.language().small_months;
+    let small_months = speech.language().small_months;
+    let small = !first[0].is_uppercase() && !small_months;
     if small && !is_dated(end, &word, speech) {
         return None;
     }
@@ -123,18 +127,19 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
     let dotted = end.eat('.');
     let behind = Date { month, month_first: true, ..Date::default() };
     if let Some((day_end, date)) = day_and_year(end, speech, behind) {
-        if let Some(days) = days(day_end, &date, speech) {
+        if let Some(days) = days([scan, day_end], &date, speech) {
             return Some(days);
         }
-        return Some((day_end, say_year_apart(speech, &date, end, day_end)));
+        return Some((day_end, say_year_apart(speech, &date, [scan, end, day_end])));
     }
     // A short form alone.
-    let is_word = short && matches!(word.as_str(), "mar" | "may" | "jun" | "jan" | "sep" | "dec");
+    let is_word =
+        small_months || matches!(word.as_str(), "mar" | "may" | "jun" | "jan" | "sep" | "dec");
     if !short || loud || !(dotted || (!is_word && end.at_word_end())) {
         return None;
     }
     let name = speech.names().month(month).to_owned();
-    let ends = dotted && super::word::ends_sentence(end);
+    let ends = dotted && super::word::ends_sentence(end, speech);
     let mut without = scan;
     without.letters();
     Some((if ends { without } else { end }, name))
@@ -161,7 +166,7 @@ fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan
     if digits.len() == 4 && (1000..2200).contains(&n) && end.at_number_end() {
         return Some((end, Date { year: Some(n), ..date }));
     }
-    if digits.len() > 2 || !(1..=31).contains(&n) {
+    if digits.len() > 2 || !(1..=31).contains(&n) || !speech.language().day_last {
         return None;
     }
     eat_ordinal_ending(&mut end, speech);
@@ -193,14 +198,14 @@ fn months<'a>(mut scan: Scan<'a>, first: u32, speech: &Speech) -> Option<Reading
 }
 
 /// Jan 5–7, 2026: the last day, and the year behind it.
-fn days<'a>(first: Scan<'a>, date: &Date, speech: &Speech) -> Option<Reading<'a>> {
+fn days<'a>([start, first]: [Scan<'a>; 2], date: &Date, speech: &Speech) -> Option<Reading<'a>> {
     let mut scan = first;
     scan.eat_if(|c| matches!(c, '-' | '–')).filter(|_| date.year.is_none())?;
-    let start = Date { day: None, ..*date };
-    let (end, last) = day_and_year(scan, speech, start)?;
+    let bare = Date { day: None, ..*date };
+    let (end, last) = day_and_year(scan, speech, bare)?;
     let day = last.day.filter(|&day| Some(day) > date.day)?;
     let day = speech.ordinal(day.into(), Gender::Masculine);
-    let mut said = format!("{} {} {day}", say(speech, date), speech.words().to);
+    let mut said = format!("{} {} {day}", say(speech, date, start), speech.words().to);
     if let Some(year) = last.year {
         said = format!("{said}, {}", speech.year(year.into()));
     }
@@ -236,13 +241,13 @@ fn behind_weekday<'a>(
         month(&word, speech)?;
         month_first(scan, speech)?
     };
-    let mark = if comma || short { "," } else { "" };
+    let mark = if comma || (short && !speech.language().small_months) { "," } else { "" };
     Some((end, format!("{}{mark} {said}", speech.names().day(weekday))))
 }
 
 /// 29 November 2026, 29th of November.
 pub(super) fn day_first<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let before = scan.word_before();
+    let start = scan;
     let day = short(&mut scan).filter(|day| (1..=31).contains(day))?;
     let ordinal = eat_ordinal_ending(&mut scan, speech) || scan.eat('.');
     scan.blank();
@@ -261,7 +266,7 @@ pub(super) fn day_first<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readi
     if !scan.at_word_end() {
         return None;
     }
-    if short && scan.peek() == Some('.') && !super::word::ends_sentence(scan.skip(1)) {
+    if short && scan.peek() == Some('.') && !super::word::ends_sentence(scan.skip(1), speech) {
         scan = scan.skip(1);
     }
     let date = Date { day: Some(day), month, ..Date::default() };
@@ -275,19 +280,12 @@ pub(super) fn day_first<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readi
         }
         _ => (scan, date),
     };
-    let said = say(speech, &date);
-    // "the 29th of November" has its article.
-    let article = format!("{before} ");
-    let said = match said.strip_prefix(&article) {
-        Some(rest) if !before.is_empty() => rest.to_owned(),
-        _ => said,
-    };
-    Some((end, said))
+    Some((end, say(speech, &date, start)))
 }
 
 /// A comma before the year stays, as a pause.
-fn say_year_apart(speech: &Speech, date: &Date, from: Scan<'_>, to: Scan<'_>) -> String {
-    let said = say(speech, date);
+fn say_year_apart(speech: &Speech, date: &Date, [start, from, to]: [Scan<'_>; 3]) -> String {
+    let said = say(speech, date, start);
     let comma = to.since(from).contains(&',');
     match date.year.map(|year| speech.year(year.into())) {
         Some(year) if comma => match said.strip_suffix(&format!(" {year}")) {
@@ -298,8 +296,8 @@ fn say_year_apart(speech: &Speech, date: &Date, from: Scan<'_>, to: Scan<'_>) ->
     }
 }
 
-fn say(speech: &Speech, date: &Date) -> String {
-    (speech.language().date)(speech, date)
+fn say(speech: &Speech, date: &Date, start: Scan<'_>) -> String {
+    (speech.language().date)(speech, date, &start.word_before())
 }
 
 /// The month of a word in lower case; `sept` is as good as `sep`.

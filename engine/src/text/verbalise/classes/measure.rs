@@ -45,7 +45,7 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         }
     }
     let (end, unit, hyphen) = unit_behind(end, speech)?;
-    let end = without_period(end);
+    let end = without_period(end, speech);
     let mut said = say(speech, &amounts, &unit, hyphen);
     if plus {
         let words = speech.words();
@@ -79,16 +79,16 @@ pub(super) fn with_noun<'a>(
     match unit_behind(end, speech) {
         Some((unit_end, unit, false)) if !unit.one.contains("{0}") => {
             let noun = if one { unit.one } else { unit.other };
-            (without_period(unit_end), format!("{said} {noun}"))
+            (without_period(unit_end, speech), format!("{said} {noun}"))
         }
         _ => (end, said),
     }
 }
 
 /// The period of `ft.` belongs to it unless a sentence ends.
-fn without_period(end: Scan<'_>) -> Scan<'_> {
+fn without_period<'a>(end: Scan<'a>, speech: &Speech) -> Scan<'a> {
     let dotted = end.peek() == Some('.') && end.before().is_some_and(char::is_alphabetic);
-    if dotted && !super::word::ends_sentence(end.skip(1)) { end.skip(1) } else { end }
+    if dotted && !super::word::ends_sentence(end.skip(1), speech) { end.skip(1) } else { end }
 }
 
 /// The unit here or behind a blank or hyphen; and whether that was a hyphen.

@@ -29,7 +29,8 @@ pub(super) enum Verdict {
     Say(usize, String),
 }
 
-type Rule = for<'a> fn(Scan<'a>, &Speech) -> Option<Reading<'a>>;
+/// A way to read what stands at a place.
+pub(super) type Rule = for<'a> fn(Scan<'a>, &Speech) -> Option<Reading<'a>>;
 
 /// Rules for a token that starts with a digit, or with a sign or mark before one.
 const NUMBERS: &[Rule] = &[
@@ -102,7 +103,8 @@ pub(super) fn verdict(scan: Scan<'_>, speech: &Speech) -> Verdict {
         c if c.is_alphabetic() => WORDS,
         _ => SIGNS,
     };
-    let read = rules.iter().find_map(|rule| rule(scan, speech));
+    let own = speech.language().readings;
+    let read = own.iter().chain(rules).find_map(|rule| rule(scan, speech));
     match read {
         Some((end, text)) if end.taken() > 0 => Verdict::Say(end.taken(), text),
         _ if first.is_alphabetic() => {

@@ -3,7 +3,7 @@
 use super::Reading;
 use super::number::{self, Amount};
 use crate::text::verbalise::language::{Currency, Magnitude};
-use crate::text::verbalise::names::Gender;
+use crate::text::verbalise::names::{Gender, Noun};
 use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
@@ -14,6 +14,7 @@ struct Named {
     other: &'static str,
     gender: Gender,
     minor: Option<(&'static str, &'static str)>,
+    minor_gender: Gender,
 }
 
 /// $1,234.50, -$5, USD 5.3m, 20 €, $5-10, $20/month.
@@ -106,14 +107,16 @@ fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
         }
         let mut scan = start;
         if scan.eat_str(currency.sign, false) && (is_sign(currency) || closes(scan)) {
-            let Currency { one, other, gender, minor, .. } = *currency;
-            return Some((scan, Named { one, other, gender, minor }));
+            let Currency { one, other, gender, minor, minor_gender, .. } = *currency;
+            return Some((scan, Named { one, other, gender, minor, minor_gender }));
         }
     }
     let mut scan = start;
     let code: String = scan.eat_while(3, |c| c.is_ascii_uppercase()).iter().collect();
     let noun = speech.names().money(&code).filter(|_| closes(scan))?;
-    Some((scan, Named { one: noun.one, other: noun.other, gender: noun.gender, minor: None }))
+    let Noun { one, other, gender, .. } = *noun;
+    let minor_gender = Gender::default();
+    Some((scan, Named { one, other, gender, minor: None, minor_gender }))
 }
 
 fn is_sign(currency: &Currency) -> bool {
@@ -157,13 +160,13 @@ fn one(speech: &Speech, amount: &Amount, money: &Named, adjective: bool) -> Stri
     let whole = Number { fraction: String::new(), ..number.clone() };
     let part = Number::of(number.fraction.parse().unwrap_or_default());
     let has_whole = !(whole.is(0) || whole.whole.is_empty());
-    let small = format!("{} {}", speech.number(&part, Gender::Masculine), noun(&part, minor));
-    let big = format!("{} {}", speech.number(&whole, money.gender), noun(&whole, names));
+    let (small, cents) = (speech.number(&part, money.minor_gender), noun(&part, minor));
+    let (big, noun) = (speech.number(&whole, money.gender), noun(&whole, names));
     match (has_whole, part.is(0)) {
-        (_, true) => big,
-        (true, false) => format!("{big} {} {small}", speech.words().and),
-        (false, false) if number.negative => format!("{} {small}", speech.words().minus),
-        (false, false) => small,
+        (_, true) => format!("{big} {noun}"),
+        (true, false) => (speech.language().cents)(&big, noun, &small, cents),
+        (false, false) if number.negative => format!("{} {small} {cents}", speech.words().minus),
+        (false, false) => format!("{small} {cents}"),
     }
 }
 
@@ -174,7 +177,7 @@ fn per<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, String)> {
     }
     if scan.peek().is_some_and(|c| c.is_ascii_digit()) {
         let (end, amount) = amount(scan, speech)?;
-        return Some((end, amount.words(speech, Gender::default())));
+        return Some((end, amount.alone(speech)));
     }
     let word: String = scan.letters().iter().collect();
     if word.is_empty() || !scan.at_word_end() {

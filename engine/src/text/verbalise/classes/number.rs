@@ -27,6 +27,14 @@ impl Amount {
         let word = if one { magnitude.one } else { magnitude.other };
         format!("{} {word}", speech.number(&self.number, magnitude.gender))
     }
+
+    /// Its words where it stands alone.
+    pub(super) fn alone(&self, speech: &Speech) -> String {
+        match self.magnitude {
+            Some(_) => self.words(speech, Gender::default()),
+            None => speech.number_alone(&self.number),
+        }
+    }
 }
 
 /// A number and, behind it, its size in words; letters like `m` only for `money`.
@@ -275,7 +283,7 @@ pub(super) fn scientific<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Read
     } else {
         speech.count(power)
     };
-    let number = speech.number(&number, Gender::Masculine);
+    let number = speech.number_alone(&number);
     let ten = speech.count(10);
     Some((scan, format!("{number} {} {ten} {} {power}", words.times, words.to_the_power)))
 }
@@ -315,10 +323,10 @@ pub(super) fn plain<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> 
         _ => "",
     };
     let year = is_year(scan, &amount, end, speech);
-    let (end, said) = range(end, &amount, year, speech).unwrap_or_else(|| {
+    let (end, said) = range([scan, end], &amount, year, speech).unwrap_or_else(|| {
         let said = match amount.number.value() {
             Some(n) if year => speech.year(n),
-            _ => amount.words(speech, Gender::Masculine),
+            _ => bare(&amount, end, speech),
         };
         (end, said)
     });
@@ -327,7 +335,7 @@ pub(super) fn plain<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> 
 
 /// 10-15, 1990–2000, 3-2: the second number and both in words.
 fn range<'a>(
-    mut end: Scan<'a>,
+    [start, mut end]: [Scan<'a>; 2],
     first: &Amount,
     year: bool,
     speech: &Speech,
@@ -346,13 +354,24 @@ fn range<'a>(
     }
     let say = |amount: &Amount, n: u64| {
         let as_year = year && amount.number.fraction.is_empty() && POSSIBLE_YEARS.contains(&n);
-        if as_year { speech.year(n) } else { amount.words(speech, Gender::Masculine) }
+        if as_year { speech.year(n) } else { amount.alone(speech) }
     };
     let (from_said, to_said) = (say(first, from), say(&second, to));
     if (from, to) == (50, 50) {
         return Some((end, format!("{from_said} {to_said}")));
     }
-    Some((end, format!("{from_said} {} {to_said}", speech.words().to)))
+    let score = speech.language().ratio_openers.contains(&start.word_before().as_str());
+    let to = if score { speech.words().ratio } else { speech.words().to };
+    Some((end, format!("{from_said} {to} {to_said}")))
+}
+
+/// A number that is no year, before a noun or alone.
+fn bare(amount: &Amount, end: Scan<'_>, speech: &Speech) -> String {
+    let number = &amount.number;
+    let counts = amount.magnitude.is_none() && number.fraction.is_empty() && !number.negative;
+    let n = number.value().filter(|_| counts);
+    let said = n.and_then(|n| (speech.language().before_noun)(speech, n, end));
+    said.unwrap_or_else(|| amount.alone(speech))
 }
 
 /// Whether four digits are a year: by the word before, else by their size and by what stands behind.

@@ -7,12 +7,12 @@ use crate::text::verbalise::speech::Speech;
 
 /// 3:45 PM, 15:45:20, 5 p.m., 9:00-17:00, 9-11am.
 pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let (end, first) = closed(scan)?;
+    let (end, first) = closed(scan, speech)?;
     let mut ahead = end;
     ahead.blank();
     if ahead.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
         ahead.blank();
-        if let Some((range_end, second)) = closed(ahead) {
+        if let Some((range_end, second)) = closed(ahead, speech) {
             let loose = first.marked || second.marked;
             let said = |time: &Found| say(speech, &time.time);
             if loose {
@@ -23,6 +23,7 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
                     range_end,
                     format!("{from} {} {to}", speech.words().to),
                     &second,
+                    speech,
                 ));
             }
         }
@@ -30,12 +31,12 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     if !first.marked || (first.ratio_like && wants_ratio(scan, speech)) {
         return None;
     }
-    Some(close(end, say(speech, &first.time), &first))
+    Some(close(end, say(speech, &first.time), &first, speech))
 }
 
 /// The time behind the T of ISO 8601, with its zone.
 pub(super) fn with_zone<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let (mut end, found) = one(scan)?;
+    let (mut end, found) = one(scan, speech)?;
     let mut said = say(speech, &found.time);
     if end.eat('.') {
         end.digits();
@@ -69,11 +70,11 @@ struct Found {
     dotted: bool,
 }
 
-fn closed(scan: Scan<'_>) -> Option<(Scan<'_>, Found)> {
-    one(scan).filter(|(end, _)| end.at_number_end())
+fn closed<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
+    one(scan, speech).filter(|(end, _)| end.at_number_end())
 }
 
-fn one(start: Scan<'_>) -> Option<(Scan<'_>, Found)> {
+fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
     let mut scan = start;
     let digits = scan.digits();
     let hour = number(digits).filter(|&h| digits.len() <= 2 && h <= 24)?;
@@ -99,6 +100,7 @@ fn one(start: Scan<'_>) -> Option<(Scan<'_>, Found)> {
     let mut dotted = false;
     if let Some((end, found, period)) = half_of_day(half)
         && (1..=12).contains(&hour)
+        && speech.language().halves
     {
         time.half = Some(found);
         dotted = period;
@@ -122,11 +124,11 @@ fn half_of_day(mut scan: Scan<'_>) -> Option<(Scan<'_>, Half, bool)> {
 }
 
 /// The period of `p.m.` also ends a sentence where one ends.
-fn close<'a>(end: Scan<'a>, said: String, last: &Found) -> Reading<'a> {
+fn close<'a>(end: Scan<'a>, said: String, last: &Found, speech: &Speech) -> Reading<'a> {
     // "p.m. EST": a time zone goes on.
     let zone = |word: &[char]| word.len() >= 2 && word.iter().all(|c| c.is_uppercase());
     match last.dotted {
-        true if word::ends_sentence(end) && !zone(end.next_word()) => (end, said + "."),
+        true if word::ends_sentence(end, speech) && !zone(end.next_word()) => (end, said + "."),
         true => with_next_word(end, said),
         false => (end, said),
     }

@@ -3,7 +3,6 @@
 use super::number::lower_case;
 use super::{Reading, with_next_word};
 use crate::text::verbalise::language::{Abbreviation, Short};
-use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
 
@@ -16,6 +15,9 @@ const SPELLED_WITH_VOWELS_MAX: usize = 3;
 
 /// Dr. Okafor, 12 Main St., etc., e.g.
 pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    if let Some(parted) = parted(scan, speech) {
+        return Some(parted);
+    }
     let mut end = scan;
     let mut word = lower_case(end.letters());
     // e.g, i.e, w/o: letters parted by points or slashes.
@@ -43,12 +45,60 @@ pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Readin
     let behind = if dotted { end.skip(1) } else { end };
     let table = speech.language().abbreviations.iter().filter(|a| a.written == word);
     let found = table.into_iter().find(|a| holds(a, scan, end, dotted, speech))?;
-    let spoken = found.spoken.to_owned();
+    let spoken =
+        if word.contains('.') { as_written(found.spoken, scan) } else { found.spoken.to_owned() };
     if dotted && closes(found, behind, speech) {
         return Some((end, spoken));
     }
     let joined = dotted || found.kind == Short::Title;
     Some(if joined { with_next_word(behind, spoken) } else { (behind, spoken) })
+}
+
+/// z. B., p. ej.: short forms of several words with a blank behind each period; the longest counts.
+fn parted<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mut word = String::new();
+    let mut ahead = scan;
+    let mut found = None;
+    let mut blanks = 0;
+    while word.len() <= SHORT_LETTERS_MAX + 3 {
+        let letters = ahead.letters();
+        if letters.is_empty() || letters.len() > SHORT_LETTERS_MAX || !ahead.at_word_end() {
+            break;
+        }
+        word.push_str(&lower_case(letters));
+        let table = speech.language().abbreviations;
+        let short = |a: &&Abbreviation| a.written == word;
+        if blanks > 0
+            && ahead.peek() == Some('.')
+            && let Some(short) = table.iter().find(short)
+        {
+            found = Some((ahead, short));
+        }
+        word.push('.');
+        // What is no beginning of a short form must not wait for its next word.
+        if !table.iter().any(|a| a.written.starts_with(&word)) || !ahead.eat('.') {
+            break;
+        }
+        blanks += usize::from(ahead.blank());
+    }
+    let (end, short) = found?;
+    let spoken = as_written(short.spoken, scan);
+    let behind = end.skip(1);
+    if closes(short, behind, speech) {
+        return Some((end, spoken));
+    }
+    Some(with_next_word(behind, spoken))
+}
+
+/// With a capital letter where the short form has one.
+fn as_written(spoken: &str, scan: Scan<'_>) -> String {
+    let mut letters = spoken.chars();
+    match letters.next() {
+        Some(first) if scan.peek().is_some_and(char::is_uppercase) => {
+            first.to_uppercase().chain(letters).collect()
+        }
+        _ => spoken.to_owned(),
+    }
 }
 
 /// Whether the period behind a short form also ends its sentence.
@@ -59,11 +109,11 @@ fn closes(short: &Abbreviation, behind: Scan<'_>, speech: &Speech) -> bool {
         // "Martin Luther King Jr. Boulevard"
         Short::Name => {
             let opens = next.is_empty() || speech.language().small_words.contains(&next.as_str());
-            ends_sentence(behind) && opens
+            ends_sentence(behind, speech) && opens
         }
         // "a.k.a. Bob", "approx. Five"
-        Short::Always if short.written != "etc" => next.is_empty() && ends_sentence(behind),
-        _ => ends_sentence(behind),
+        Short::Always if short.written != "etc" => next.is_empty() && ends_sentence(behind, speech),
+        _ => ends_sentence(behind, speech),
     }
 }
 
@@ -89,7 +139,8 @@ fn holds(
             };
             let ambiguous = speech.language().abbreviations.iter().any(street);
             let certain = !ambiguous && dotted;
-            capital && (name || certain) && !(ambiguous && is_behind_name(scan, speech))
+            let holds = if capital { name || certain } else { name && certain };
+            holds && !(ambiguous && is_behind_name(scan, speech))
         }
         Short::Number => {
             let number = next.is_some_and(|c| c.is_ascii_digit() || c == '#');
@@ -122,12 +173,17 @@ fn is_behind_name(scan: Scan<'_>, speech: &Speech) -> bool {
 }
 
 /// Whether what is behind a period begins a sentence, or nothing does.
-pub(super) fn ends_sentence(behind: Scan<'_>) -> bool {
+pub(super) fn ends_sentence(behind: Scan<'_>, speech: &Speech) -> bool {
     match behind.peek() {
         None | Some('\n' | '\r') => true,
-        Some(c) if is_gap(c) => {
-            behind.next_visible().is_none_or(|c| c.is_uppercase() || "\n“\"‘(".contains(c))
-        }
+        Some(c) if is_gap(c) => behind.next_visible().is_none_or(|c| {
+            let language = speech.language();
+            let noun = || {
+                language.capital_nouns
+                    && !language.small_words.contains(&lower_case(behind.next_word()).as_str())
+            };
+            (c.is_uppercase() && !noun()) || "\n“\"‘(".contains(c)
+        }),
         Some(c) => "\"”’)".contains(c),
     }
 }
@@ -177,7 +233,7 @@ pub(super) fn initials<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
         }
         return Some(with_next_word(last, spelled));
     }
-    if ends_sentence(last) {
+    if ends_sentence(last, speech) {
         return Some((last, spelled + "."));
     }
     Some(with_next_word(last, spelled))
@@ -214,7 +270,7 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         return Some((scan, speech.count(n)));
     }
     if has(language.rulers) {
-        return Some((scan, (language.regnal)(&speech.ordinal(n, Gender::Masculine))));
+        return Some((scan, (language.regnal)(speech, n, &before)));
     }
     // "Rocky II", "John Smith III"; one letter alone is a letter.
     let certain = letters.len() >= 3 && letters.iter().all(|c| "IVX".contains(*c));

@@ -9,6 +9,7 @@ mod other;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use super::classes::Rule;
 use super::locale::Locale;
 use super::names::{Gender, Names};
 use super::number::Number;
@@ -129,17 +130,33 @@ pub(super) struct Language {
     pub(super) of: &'static str,
     /// Names of months and days are written small.
     pub(super) small_months: bool,
+    /// Every noun is written with a capital letter.
+    pub(super) capital_nouns: bool,
+    /// A day may stand behind its month: May 5.
+    pub(super) day_last: bool,
+    /// Times have `am` and `pm`.
+    pub(super) halves: bool,
     /// The words of a decade by those of its first year, where `1990s` is written.
     pub(super) decades: Option<fn(&str) -> String>,
-    /// The ordinal behind the name of a ruler.
-    pub(super) regnal: fn(&str) -> String,
+    /// The number behind the name of a ruler, with that name in lower case.
+    pub(super) regnal: fn(&Speech, u64, &str) -> String,
     /// The plural of letters that are spelled.
     pub(super) plural: fn(&str) -> String,
     /// A whole number and the fraction behind it, in words and as it is written.
     pub(super) mixed: fn(&str, &str, (u64, u64)) -> String,
-    pub(super) date: fn(&Speech, &Date) -> String,
+    /// A day, with the word before it in lower case.
+    pub(super) date: fn(&Speech, &Date, &str) -> String,
     pub(super) time: fn(&Speech, &Time) -> String,
     pub(super) fraction: fn(&Speech, u64, u64) -> Option<String>,
+    /// The words of a whole number before the noun at the place behind it, where these are not those of the number alone:
+    /// `1 Stunde`.
+    pub(super) before_noun: fn(&Speech, u64, Scan<'_>) -> Option<String>,
+    /// The words of the digits behind a decimal mark.
+    pub(super) decimals: fn(&Speech, &str) -> String,
+    /// An amount of money with its hundredths: the words of the whole, its noun, the words of the part and its noun.
+    pub(super) cents: fn(&str, &str, &str, &str) -> String,
+    /// Readings that no other language has; asked before those of `classes`.
+    pub(super) readings: &'static [Rule],
     /// Whether the word at the place behind a number is counted by it.
     pub(super) is_counted: fn(Scan<'_>) -> bool,
 }
@@ -220,6 +237,7 @@ pub(super) struct Currency {
     pub(super) gender: Gender,
     /// Its hundredth, for one and many.
     pub(super) minor: Option<(&'static str, &'static str)>,
+    pub(super) minor_gender: Gender,
 }
 
 /// A short form that is read in full.

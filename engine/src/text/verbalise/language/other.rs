@@ -1,6 +1,7 @@
 //! Languages whose numbers are read, and little else.
 
 use super::{Date, Language, Time, Words};
+use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
@@ -89,13 +90,20 @@ const BARE: Language = Language {
     per: &[],
     of: "",
     small_months: true,
+    capital_nouns: false,
+    day_last: false,
+    halves: false,
     decades: None,
-    regnal: str::to_owned,
+    regnal: |speech, n, _| speech.ordinal(n, Gender::Masculine),
     plural: str::to_owned,
     mixed: |whole, part, _| format!("{whole} {part}"),
     date,
     time,
     fraction: |_, _, _| None,
+    before_noun: |_, _, _| None,
+    decimals: |speech, digits| speech.digits(digits),
+    cents: |whole, noun, part, _| format!("{whole} {noun} {part}"),
+    readings: &[],
     is_counted: |_: Scan<'_>| false,
 };
 
@@ -144,7 +152,7 @@ const NO_WORDS: Words = Words {
 };
 
 /// Day, month, year.
-fn date(speech: &Speech, date: &Date) -> String {
+fn date(speech: &Speech, date: &Date, _: &str) -> String {
     let weekday = date.weekday.map(|day| format!("{},", speech.names().day(day)));
     let day = date.day.map(|day| speech.count(day.into()));
     let year = date.year.map(|year| speech.year(year.into()));

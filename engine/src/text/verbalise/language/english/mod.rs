@@ -78,8 +78,11 @@ pub(super) const ENGLISH: Language = Language {
     per: words::PER,
     of: "of",
     small_months: false,
+    capital_nouns: false,
+    day_last: true,
+    halves: true,
     decades: Some(decades),
-    regnal: |ordinal| format!("the {ordinal}"),
+    regnal: |speech, n, _| format!("the {}", speech.ordinal(n, Gender::Masculine)),
     plural,
     mixed: |whole, part, (above, _)| {
         let one = if above == 1 { part.replacen("one ", "a ", 1) } else { part.to_owned() };
@@ -88,6 +91,10 @@ pub(super) const ENGLISH: Language = Language {
     date,
     time,
     fraction,
+    before_noun: |_, _, _| None,
+    decimals: |speech, digits| speech.digits(digits),
+    cents: |whole, noun, part, cents| format!("{whole} {noun} and {part} {cents}"),
+    readings: &[],
     is_counted,
 };
 
@@ -106,7 +113,7 @@ fn plural(letters: &str) -> String {
 
 /// America: November twenty-ninth twenty twenty-six. Britain, and wherever the day was written first: the twenty-ninth
 /// of November twenty twenty-six.
-fn date(speech: &Speech, date: &Date) -> String {
+fn date(speech: &Speech, date: &Date, before: &str) -> String {
     let month = speech.names().month(date.month);
     let mut parts = Vec::new();
     if let Some(day) = date.weekday {
@@ -119,7 +126,9 @@ fn date(speech: &Speech, date: &Date) -> String {
             parts.push(if date.month_first {
                 format!("{month} {day}")
             } else {
-                format!("the {day} of {month}")
+                // "the 29th of November" has its article.
+                let article = if before == "the" { "" } else { "the " };
+                format!("{article}{day} of {month}")
             });
         }
     }

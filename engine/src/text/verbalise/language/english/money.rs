@@ -36,7 +36,8 @@ const fn currency(
     other: &'static str,
     minor: Option<(&'static str, &'static str)>,
 ) -> Currency {
-    Currency { sign, one, other, gender: Gender::Masculine, minor }
+    let gender = Gender::Masculine;
+    Currency { sign, one, other, gender, minor, minor_gender: gender }
 }
 
 const CENTS: Option<(&str, &str)> = Some(("cent", "cents"));
