@@ -27,8 +27,8 @@ struct Name {
 pub(super) struct Noun {
     /// ISO code of a currency, CLDR name of a unit.
     key: &'static str,
-    /// Its gender, where the language has one.
-    pub(super) gender: Gender,
+    /// Its gender, where one is told.
+    pub(super) gender: Option<Gender>,
     /// The form for one.
     pub(super) one: &'static str,
     /// The form for all other numbers.
@@ -65,13 +65,14 @@ impl Names {
             ["month", number, full, short] => put(&mut self.months, number, full, short),
             ["day", number, full, short] => put(&mut self.days, number, full, short),
             ["money", key, one, other] => {
-                put_noun(&mut self.money, Noun { key, gender: Gender::default(), one, other });
+                put_noun(&mut self.money, Noun { key, gender: None, one, other });
             }
             ["unit", key, gender, one, other] => {
                 let gender = match gender {
-                    "f" => Gender::Feminine,
-                    "n" => Gender::Neuter,
-                    _ => Gender::Masculine,
+                    "f" => Some(Gender::Feminine),
+                    "n" => Some(Gender::Neuter),
+                    "m" => Some(Gender::Masculine),
+                    _ => None,
                 };
                 put_noun(&mut self.units, Noun { key, gender, one, other });
             }

@@ -5,6 +5,7 @@ use super::language::{Language, Tongue, Words};
 use super::locale::Locale;
 use super::names::{Gender, Names};
 use super::number::Number;
+use super::scan::Scan;
 
 /// What readings are made with.
 #[derive(Debug, Clone, Copy)]
@@ -47,6 +48,18 @@ impl Speech {
     pub(super) fn cardinal(&self, n: u64, gender: Gender) -> String {
         let set = self.language().cardinals[gender as usize];
         if set == self.language().counting { self.count(n) } else { self.say(set, n) }
+    }
+
+    /// The gender of the noun at a place, if there is one that numbers agree with.
+    pub(super) fn noun(&self, place: Scan<'_>) -> Option<Gender> {
+        let word: String = place.next_word().iter().collect();
+        (self.language().noun)(&word)
+    }
+
+    /// The gender of words that start with their noun: `coronas suecas`.
+    pub(super) fn gender(&self, words: &str) -> Gender {
+        let first = words.split(' ').next().unwrap_or_default();
+        (self.language().noun)(first).unwrap_or_default()
     }
 
     /// The words of an ordinal.

@@ -73,7 +73,8 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let sign = scan.eat_if(|c| c == '/' || c == '.')?;
     let second = short(&mut scan)?;
     let dotted = sign == '.';
-    if (dotted && (speech.tongue.locale.month_first() || !scan.eat('.'))) || !scan.at_number_end() {
+    let days = speech.language().dotted_days && !speech.tongue.locale.month_first();
+    if (dotted && !(days && scan.eat('.'))) || !scan.at_number_end() {
         return None;
     }
     let wanted = speech.language().day_openers.contains(&before.as_str());
@@ -140,6 +141,10 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
     }
     let name = speech.names().month(month).to_owned();
     let ends = dotted && super::word::ends_sentence(end, speech);
+    // "Tenho dez." ends with a number.
+    if ends && small_months {
+        return None;
+    }
     let mut without = scan;
     without.letters();
     Some((if ends { without } else { end }, name))
@@ -161,7 +166,7 @@ fn is_dated(mut scan: Scan<'_>, word: &str, speech: &Speech) -> bool {
 fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan<'a>, Date)> {
     let mut end = scan;
     end.blank();
-    let digits = end.digits();
+    let digits = digits_behind_of(&mut end, speech);
     let n = number(digits)?;
     if digits.len() == 4 && (1000..2200).contains(&n) && end.at_number_end() {
         return Some((end, Date { year: Some(n), ..date }));
@@ -273,7 +278,7 @@ pub(super) fn day_first<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readi
     let mut year = scan;
     year.eat(',');
     year.blank();
-    let digits = year.digits();
+    let digits = digits_behind_of(&mut year, speech);
     let (end, date) = match number(digits) {
         Some(y) if digits.len() == 4 && (1000..2200).contains(&y) && year.at_number_end() => {
             (year, Date { year: Some(y), ..date })
@@ -302,9 +307,12 @@ fn say(speech: &Speech, date: &Date, start: Scan<'_>) -> String {
 
 /// The month of a word in lower case; `sept` is as good as `sep`.
 fn month(word: &str, speech: &Speech) -> Option<(u32, bool)> {
-    let cut: String = word.chars().take(3).collect();
-    let sept = word == "sept";
-    speech.names().find_month(if sept { &cut } else { word })
+    let find = |word| speech.names().find_month(word);
+    find(word).or_else(|| match word {
+        "sept" => find("sep"),
+        "sep" => find("sept"),
+        _ => None,
+    })
 }
 
 /// The day of the week of a word in lower case; `thurs` is as good as `thu`.
@@ -312,6 +320,19 @@ fn day(word: &str, speech: &Speech) -> Option<(u32, bool)> {
     let longer = matches!(word, "tues" | "weds" | "thur" | "thurs");
     let cut: String = word.chars().take(3).collect();
     speech.names().find_day(if longer { &cut } else { word })
+}
+
+/// Digits, or those behind "of": `de 2026`, `del 2026`.
+fn digits_behind_of<'a>(scan: &mut Scan<'a>, speech: &Speech) -> &'a [char] {
+    let of = speech.language().of;
+    let mut ahead = *scan;
+    if speech.language().small_months && !of.is_empty() && ahead.eat_str(of, true) {
+        ahead.eat('l');
+        if ahead.blank() && ahead.peek().is_some_and(|c| c.is_ascii_digit()) {
+            *scan = ahead;
+        }
+    }
+    scan.digits()
 }
 
 fn eat_ordinal_ending(scan: &mut Scan<'_>, speech: &Speech) -> bool {

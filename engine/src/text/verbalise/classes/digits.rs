@@ -1,6 +1,6 @@
 //! Digits that are no number: telephone and card numbers, versions, addresses of machines.
 
-use super::Reading;
+use super::{Reading, measure};
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
 
@@ -65,7 +65,7 @@ pub(super) fn grouped<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>
     // "CA 90001"
     let state = before.len() == 2 && scan.word_before_is_loud() && found.total == 5;
     let known = state || speech.language().digit_openers.contains(&before.as_str());
-    if !found.is_number_of_digits(known) {
+    if !(found.is_number_of_digits(known) || found.is_telephone(speech)) {
         return None;
     }
     let mut said: Vec<String> = found.groups.iter().map(|g| group(g, &found, speech)).collect();
@@ -139,6 +139,16 @@ impl<'a> Groups<'a> {
             found.points += usize::from(sign && point);
         }
         (!found.groups.is_empty() && found.end.at_word_end()).then_some(found)
+    }
+
+    /// Groups like those of the telephone numbers of a country, with nothing behind that they could count.
+    fn is_telephone(&self, speech: &Speech) -> bool {
+        let lengths = || self.groups.iter().map(String::len);
+        let known = speech.language().telephones.iter().any(|t| t.iter().copied().eq(lengths()));
+        known
+            && self.points == 0
+            && !measure::is_measured(self.end, speech)
+            && speech.noun(self.end).is_none()
     }
 
     /// `known`: the word before says that digits follow.

@@ -10,7 +10,8 @@ use crate::text::verbalise::speech::Speech;
 struct Unit {
     one: &'static str,
     other: &'static str,
-    gender: Gender,
+    /// None: the number is said as if it stood alone.
+    gender: Option<Gender>,
 }
 
 /// 5.2 km, -20 °C, 50%, 5-10 kg, 5-km.
@@ -60,7 +61,11 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
 }
 
 fn say(speech: &Speech, amounts: &[Amount], unit: &Unit, hyphen: bool) -> String {
-    let numbers: Vec<String> = amounts.iter().map(|a| a.words(speech, unit.gender)).collect();
+    let number = |amount: &Amount| match unit.gender {
+        Some(gender) => amount.words(speech, gender),
+        None => amount.alone(speech),
+    };
+    let numbers: Vec<String> = amounts.iter().map(number).collect();
     let numbers = numbers.join(&format!(" {} ", speech.words().to));
     let one = amounts
         .last()
@@ -83,6 +88,11 @@ pub(super) fn with_noun<'a>(
         }
         _ => (end, said),
     }
+}
+
+/// Whether a unit or the sign of a currency stands behind a number.
+pub(super) fn is_measured(end: Scan<'_>, speech: &Speech) -> bool {
+    end.next_visible().is_some_and(|c| "$€£¥".contains(c)) || unit_behind(end, speech).is_some()
 }
 
 /// The period of `ft.` belongs to it unless a sentence ends.
@@ -118,7 +128,8 @@ fn unit_behind<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Unit, b
         '%' => words.percent,
         _ => words.per_mille,
     };
-    Some((end, Unit { one: word, other: word, gender: Gender::default() }, hyphen))
+    let gender = Some(Gender::default()).filter(|_| !speech.language().bare_percent);
+    Some((end, Unit { one: word, other: word, gender }, hyphen))
 }
 
 /// Whether a written unit is one here: no word goes on, and a single letter is not part of a name (4K).
@@ -148,10 +159,11 @@ fn fits(written: &str, end: Scan<'_>, blank: bool, hyphen: bool) -> bool {
 /// A unit that CLDR names, or whose words stand in the table.
 fn unit(name: &'static str, speech: &Speech) -> Option<Unit> {
     if let Some((one, other)) = name.split_once('|') {
-        return Some(Unit { one, other, gender: Gender::default() });
+        return Some(Unit { one, other, gender: Some(speech.gender(other)) });
     }
     let noun = speech.names().unit(name)?;
-    Some(Unit { one: noun.one, other: noun.other, gender: noun.gender })
+    let gender = noun.gender.or_else(|| Some(speech.gender(noun.other)));
+    Some(Unit { one: noun.one, other: noun.other, gender })
 }
 
 /// 5'10", 6′: feet and inches.
@@ -204,6 +216,8 @@ pub(super) fn coordinates<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
         'N' => words.north,
         'S' => words.south,
         'W' => words.west,
+        // Ouest, but Ost.
+        'O' if words.west.starts_with(['o', 'O']) => words.west,
         _ => words.east,
     };
     said.push(side.to_owned());

@@ -114,7 +114,8 @@ fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
     let mut scan = start;
     let code: String = scan.eat_while(3, |c| c.is_ascii_uppercase()).iter().collect();
     let noun = speech.names().money(&code).filter(|_| closes(scan))?;
-    let Noun { one, other, gender, .. } = *noun;
+    let Noun { one, other, .. } = *noun;
+    let gender = speech.gender(other);
     let minor_gender = Gender::default();
     Some((scan, Named { one, other, gender, minor: None, minor_gender }))
 }

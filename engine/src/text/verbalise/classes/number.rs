@@ -54,23 +54,30 @@ fn magnitude<'a>(
     speech: &Speech,
     money: bool,
 ) -> Option<(Scan<'a>, &'static Magnitude)> {
-    let mut word = scan;
-    word.blanks();
-    let parted = word.taken() > scan.taken();
-    word.eat_if(|c| c == '-' && scan.peek() == Some('-'));
-    let letters: String = word.letters().iter().collect();
-    let allowed = |m: &&Magnitude| {
+    let mut start = scan;
+    start.blanks();
+    let parted = start.taken() > scan.taken();
+    let hyphen = start.eat_if(|c| c == '-' && scan.peek() == Some('-')).is_some();
+    let first = lower(start.peek()?);
+    let allowed = |m: &'static Magnitude| {
+        let mut word = start;
         let short = m.written.len() <= 3;
-        (m.written == letters || (!short && m.written == letters.to_lowercase()))
-            && (!m.money_only || (!parted && (money || is_large(m, word, speech))))
-            && (short || parted || word.before() != Some('-'))
+        let written = m.written.starts_with(|c| lower(c) == first)
+            && word.eat_str(m.written, !short)
+            && word.at_word_end();
+        // "200 mil": words that agree with what they count are plain text elsewhere.
+        let whole = m.written.len() > 2;
+        let telling = money && (!parted || whole) || (!parted && is_large(m, word, speech));
+        (written && (!m.money_only || telling) && (short || parted || !hyphen)).then_some((word, m))
     };
-    let magnitude = speech.language().magnitudes.iter().find(allowed)?;
+    // "mil millones" before "mil".
+    let found = speech.language().magnitudes.iter().filter_map(allowed);
+    let (mut word, magnitude) = found.max_by_key(|(_, m)| m.written.len())?;
     // A period that belongs to a short form: Mio.
     if magnitude.dotted && word.peek() == Some('.') {
         word = word.skip(1);
     }
-    word.at_word_end().then_some((word, magnitude))
+    Some((word, magnitude))
 }
 
 /// 5M users: a capital letter behind a number that counts something.

@@ -95,6 +95,12 @@ fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
             scan = ahead;
         }
     }
+    let signed = hours(scan, minutes, speech);
+    if let Some((end, minute)) = signed {
+        time.minute = minute.unwrap_or(time.minute);
+        minutes = true;
+        scan = end;
+    }
     let mut half = scan;
     half.blank();
     let mut dotted = false;
@@ -107,8 +113,30 @@ fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
         scan = end;
     }
     let marked = minutes || time.half.is_some();
-    let ratio_like = time.half.is_none() && !seconds;
+    let ratio_like = time.half.is_none() && !seconds && signed.is_none();
     Some((scan, Found { time, marked, ratio_like, dotted }))
+}
+
+/// A sign for hours: behind a time that has minutes, or with minutes behind it, which come back.
+fn hours<'a>(scan: Scan<'a>, minutes: bool, speech: &Speech) -> Option<(Scan<'a>, Option<u32>)> {
+    let mut start = scan;
+    start.blank();
+    let sign = |sign: &&str| {
+        let mut end = start;
+        end.eat_str(sign, false).then_some(end)
+    };
+    let mut end = speech.language().hour_signs.iter().find_map(sign)?;
+    if minutes {
+        return end.at_word_end().then_some((end, None));
+    }
+    end.blank();
+    let digits = end.digits();
+    let minute = number(digits).filter(|&m| digits.len() == 2 && m < 60)?;
+    let mut unit = end;
+    if (unit.eat_str("min", false) || unit.eat('m')) && unit.at_word_end() {
+        end = unit;
+    }
+    Some((end, Some(minute)))
 }
 
 /// am, a.m., PM, with the period that belongs to it.
@@ -118,6 +146,9 @@ fn half_of_day(mut scan: Scan<'_>) -> Option<(Scan<'_>, Half, bool)> {
         _ => Half::Pm,
     };
     let dotted = scan.eat('.');
+    if dotted {
+        scan.blank();
+    }
     scan.eat_if(|c| matches!(c, 'm' | 'M'))?;
     let end = !dotted || scan.eat('.');
     (end && scan.at_word_end()).then_some((scan, half, dotted))

@@ -13,6 +13,9 @@ const SPELLED_LETTERS_MAX: usize = 5;
 /// The same for one that could be said.
 const SPELLED_WITH_VOWELS_MAX: usize = 3;
 
+/// Short forms at the end of a list, where a sentence often ends.
+const LIST_ENDS: [&str; 4] = ["etc", "ecc", "usw", "enz"];
+
 /// Dr. Okafor, 12 Main St., etc., e.g.
 pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     if let Some(parted) = parted(scan, speech) {
@@ -112,7 +115,9 @@ fn closes(short: &Abbreviation, behind: Scan<'_>, speech: &Speech) -> bool {
             ends_sentence(behind, speech) && opens
         }
         // "a.k.a. Bob", "approx. Five"
-        Short::Always if short.written != "etc" => next.is_empty() && ends_sentence(behind, speech),
+        Short::Always if !LIST_ENDS.contains(&short.written) => {
+            next.is_empty() && ends_sentence(behind, speech)
+        }
         _ => ends_sentence(behind, speech),
     }
 }
@@ -271,6 +276,10 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     }
     if has(language.rulers) {
         return Some((scan, (language.regnal)(speech, n, &before)));
+    }
+    let next = lower_case(scan.next_word());
+    if let Some((_, gender)) = language.ordered.iter().find(|(noun, _)| *noun == next) {
+        return Some((scan, speech.ordinal(n, *gender)));
     }
     // "Rocky II", "John Smith III"; one letter alone is a letter.
     let certain = letters.len() >= 3 && letters.iter().all(|c| "IVX".contains(*c));

@@ -81,6 +81,8 @@ pub(super) struct Language {
     pub(super) is_one: fn(&Number) -> bool,
     /// Endings that make digits an ordinal: `st`, `º`.
     pub(super) ordinal_endings: &'static [(&'static str, Gender)],
+    /// The gender of a word, if it is a noun that numbers before it agree with: `páginas`.
+    pub(super) noun: fn(&str) -> Option<Gender>,
     pub(super) words: Words,
     /// Signs that are read as a word wherever they stand.
     pub(super) signs: &'static [(char, &'static str)],
@@ -132,6 +134,16 @@ pub(super) struct Language {
     pub(super) small_months: bool,
     /// Every noun is written with a capital letter.
     pub(super) capital_nouns: bool,
+    /// Day and month in digits end with a period: `29.11.`
+    pub(super) dotted_days: bool,
+    /// A number before "percent" is said as if it stood alone: `uno por ciento`.
+    pub(super) bare_percent: bool,
+    /// What parts hours from minutes or stands behind both: `15h30`, `15:30 h`.
+    pub(super) hour_signs: &'static [&'static str],
+    /// Lengths of the groups of telephone numbers that nothing else tells.
+    pub(super) telephones: &'static [&'static [usize]],
+    /// Nouns behind a Roman numeral that is their ordinal: `XX aniversario`.
+    pub(super) ordered: &'static [(&'static str, Gender)],
     /// A day may stand behind its month: May 5.
     pub(super) day_last: bool,
     /// Times have `am` and `pm`.
