@@ -62,6 +62,7 @@ const PURE: &[&str] = &[
     "engine/src/scheduler.rs",
     "engine/src/sequence.rs",
     "engine/src/text/",
+    "gateway/src/foreign/",
     "gateway/src/protocol/",
 ];
 /// What they must not name: whole crates, and rooms of the standard library.

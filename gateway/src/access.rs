@@ -23,6 +23,19 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_CHARS_MAX: usize = 64;
 /// The target of the lines, for those who filter.
 const TARGET: &str = "access";
+/// Routes that have lines: of those who speak, and of those who prepare it.
+const SPEECH: &[&str] = &[
+    "/v1/tts/stream",
+    "/v1/audio/speech",
+    "/v1/voices",
+    "/v1/voices/{id}",
+    "/v1/engine",
+    "/v1/models",
+    "/v1/tokens",
+    "/tts/websocket",
+];
+/// The others that are told apart.
+const OTHERS: &[&str] = &["/metrics", "/healthz", "/readyz"];
 
 /// A request under way, as the log will tell of it.
 #[derive(Clone)]
@@ -74,7 +87,7 @@ impl Access {
 impl Drop for Entry {
     fn drop(&mut self) {
         // Pages, probes and scrapes say nothing of who speaks.
-        if !self.route.starts_with("/v1/") {
+        if !SPEECH.contains(&self.route) {
             return;
         }
         let told = self.told.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -133,23 +146,11 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 
 /// The route of a request, from the closed set of those that are told apart.
 fn route(matched: Option<&MatchedPath>) -> &'static str {
-    const ROUTES: [&str; 10] = [
-        "/v1/tts/stream",
-        "/v1/audio/speech",
-        "/v1/voices",
-        "/v1/voices/{id}",
-        "/v1/engine",
-        "/v1/models",
-        "/v1/tokens",
-        "/metrics",
-        "/healthz",
-        "/readyz",
-    ];
     let path = matched.map_or("", MatchedPath::as_str);
     if path.starts_with("/demo") {
         return "/demo/";
     }
-    ROUTES.into_iter().find(|route| *route == path).unwrap_or("other")
+    SPEECH.iter().chain(OTHERS).copied().find(|route| *route == path).unwrap_or("other")
 }
 
 #[cfg(test)]

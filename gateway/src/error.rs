@@ -62,6 +62,19 @@ impl Code {
         }
     }
 
+    /// The HTTP status that means it most nearly.
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::Unauthorized => 401,
+            Self::CtxExists | Self::Replaced => 409,
+            Self::MessageTooBig => 413,
+            Self::TooManyContexts | Self::TextOverflow => 429,
+            Self::Overloaded | Self::ShuttingDown => 503,
+            Self::EngineFailed | Self::Internal => 500,
+            _ => 400,
+        }
+    }
+
     /// Its name, for a close reason.
     pub fn name(self) -> &'static str {
         match self {

@@ -101,6 +101,7 @@ fn setup() -> Setup {
         token: "t".into(),
         unix_ms: 0,
         purse: Purse::default(),
+        is_foreign: false,
     }
 }
 

@@ -11,6 +11,7 @@ mod container;
 mod control;
 mod driver;
 pub mod error;
+mod foreign;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod locks;

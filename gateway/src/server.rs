@@ -19,6 +19,7 @@ use crate::access;
 use crate::auth::{Caller, Over, Purse};
 use crate::config::Gateway;
 use crate::driver::Clock;
+use crate::foreign::cartesia::Cartesia;
 use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
@@ -47,7 +48,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// What a new session of a caller is given.
-    pub(crate) fn session_setup(&self, caller: &Caller) -> Setup {
+    pub(crate) fn session_setup(&self, caller: &Caller, is_foreign: bool) -> Setup {
         Setup {
             limits: self.config.limits.clone(),
             catalogue: self.voices.catalogue().seen_by(caller.key()),
@@ -55,6 +56,7 @@ impl Server {
             token: format!("r_{}", random_hex()),
             unix_ms: unix_ms(),
             purse: Purse::new(caller.allowance.clone(), self.since_start()),
+            is_foreign,
         }
     }
 
@@ -185,6 +187,7 @@ fn routes(server: Arc<Server>) -> Router {
     let body_bytes = server.config.server.max_body_bytes;
     let guarded = Router::new()
         .route("/v1/tts/stream", get(ws::stream))
+        .route("/tts/websocket", ws::speaks(Cartesia::make))
         .route("/v1/audio/speech", post(http::speech::speak))
         .route("/v1/voices", http::voices::all(&server.config.voices))
         .route("/v1/voices/{id}", http::voices::one())

@@ -12,6 +12,7 @@
 mod auth;
 mod environment;
 mod flags;
+mod foreign;
 mod livekit;
 mod logs;
 mod network;
@@ -31,6 +32,7 @@ use toml::Table;
 pub(crate) use auth::check_keys;
 pub use auth::{Auth, Key, Quota};
 pub use flags::{Flags, LogFormat, Precision};
+pub use foreign::Foreign;
 pub use livekit::LiveKit;
 pub use logs::Logs;
 pub use network::Network;
@@ -46,7 +48,7 @@ use crate::protocol::Limits;
 const SETTINGS_FILE: &str = "dovecote.toml";
 /// The sections of the file.
 const SECTIONS: &[&str] =
-    &["server", "limits", "auth", "tls", "livekit", "logs", "speech", "voices"];
+    &["server", "limits", "auth", "tls", "livekit", "logs", "speech", "foreign", "voices"];
 
 /// Settings that hold.
 #[derive(Debug, Clone)]
@@ -80,6 +82,8 @@ pub struct Gateway {
     pub logs: Logs,
     /// How speech over HTTP is asked for.
     pub speech: Speech,
+    /// How clients of other vendors' protocols are served.
+    pub foreign: Foreign,
     /// How clients add voices.
     pub voices: VoiceUploads,
 }
@@ -100,6 +104,7 @@ struct File {
     livekit: LiveKit,
     logs: Logs,
     speech: Speech,
+    foreign: Foreign,
     voices: VoiceUploads,
 }
 
@@ -183,6 +188,7 @@ impl Config {
                 livekit: file.livekit,
                 logs: file.logs,
                 speech: file.speech,
+                foreign: file.foreign,
                 voices: file.voices,
             },
         };
@@ -208,6 +214,7 @@ impl Gateway {
 
 fn check_limits(limits: &Limits) -> Result<(), Invalid> {
     at_least("limits.max_contexts", limits.max_contexts, 1)?;
+    at_least("limits.max_draining_contexts", limits.max_draining_contexts, 1)?;
     at_least("limits.max_context_ids", limits.max_context_ids, 1)?;
     at_least("limits.max_text_chars", limits.max_text_chars, 1)?;
     at_least("limits.max_pending_chars", limits.max_pending_chars, 1)?;

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use engine::{ContextId, Request};
 use tokio::sync::watch;
 
+use crate::foreign::Interpreter;
 use crate::metrics::SessionMeter;
 use crate::protocol::{Format, Frame, Handle, Input, Output, Resume, Session};
 use crate::sessions::{Kept, Newcomer, Sessions};
@@ -51,7 +52,7 @@ impl Clock {
 
 /// Serves a connection until it is over. `drain` becomes a time limit when the server goes down.
 pub(crate) async fn drive(
-    session: Session,
+    (session, interpreter): (Session, Interpreter),
     socket: Socket,
     engine: Arc<engine::Handle>,
     clock: Clock,
@@ -62,6 +63,7 @@ pub(crate) async fn drive(
     let streams = BTreeMap::new();
     let mut driver = Driver {
         session,
+        interpreter,
         engine,
         clock,
         streams,
@@ -106,7 +108,7 @@ pub(crate) async fn drive(
         if driver.session.poll_timeout().is_some_and(|at| at <= now) {
             driver.session.handle_input(now, Input::Tick);
         }
-        driver.session.handle_input(now, input);
+        driver.interpreter.hear(&mut driver.session, now, input);
     }
     let socket = driver.socket.take();
     // What still plays has nobody to play to: dropping the streams stops it.
@@ -133,6 +135,8 @@ enum Happened {
 
 struct Driver<'a> {
     session: Session,
+    /// What the client is spoken to through.
+    interpreter: Interpreter,
     engine: Arc<engine::Handle>,
     clock: Clock,
     streams: BTreeMap<Handle, Stream>,
@@ -298,7 +302,7 @@ impl<'a> Driver<'a> {
             let Poll::Ready(ready) = socket.poll_ready(cx) else { return Ok(()) };
             ready?;
             let now = self.clock.now();
-            let frame = self.session.poll_frame(now);
+            let frame = self.interpreter.poll_frame(&mut self.session, now);
             for note in self.session.take_notes() {
                 self.meter.note(&note, now);
             }

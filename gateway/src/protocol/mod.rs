@@ -28,9 +28,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 pub use catalogue::{Catalogue, Model, Voice};
+pub(crate) use context::payload;
 pub(crate) use event::mend_surrogates;
+pub(crate) use format::Asked;
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
 pub use note::{Gap, Note, Sound};
+pub(crate) use ring::Sound as SoundFrame;
+pub(crate) use session::Said;
 pub use session::{Session, Setup};
 
 use crate::config::seconds;
@@ -203,6 +207,9 @@ pub struct Packet {
 pub struct Limits {
     /// Contexts that are open or not yet sent to their end.
     pub max_contexts: usize,
+    /// Contexts of a client of another vendor's protocol that take no more text and are not yet sent to their end; those
+    /// that take text have `max_contexts` for themselves.
+    pub max_draining_contexts: usize,
     /// Contexts over the whole life of a session: their ids are remembered, so that none is used twice.
     pub max_context_ids: usize,
     /// Characters of one context.
@@ -233,6 +240,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_contexts: 64,
+            max_draining_contexts: 256,
             max_context_ids: 65_536,
             max_text_chars: 100_000,
             max_pending_chars: 8_000,

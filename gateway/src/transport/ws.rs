@@ -1,4 +1,5 @@
-//! `GET /v1/tts/stream`: the upgrade, and WebSocket messages to inputs and frames back. Understands no message.
+//! The upgrade of `GET /v1/tts/stream` and of other vendors' addresses, and WebSocket messages to inputs and frames back.
+//! Understands no message.
 
 use std::error::Error as _;
 use std::future::Future;
@@ -12,14 +13,16 @@ use axum::extract::ws::{
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
 use futures_util::{Sink, SinkExt, Stream};
 use tokio_tungstenite::tungstenite;
 
 use crate::access::Access;
 use crate::auth::Caller;
 use crate::driver::{Clock, drive};
+use crate::foreign::{Dialect, Greeting, Interpreter, Make, Unwelcome};
 use crate::metrics::SessionMeter;
-use crate::protocol::{Frame, Input, SUBPROTOCOL, Session};
+use crate::protocol::{Frame, Input, SUBPROTOCOL, Session, Setup};
 use crate::server::Server;
 use crate::transport::http::problem;
 use crate::transport::patience::Patience;
@@ -44,34 +47,83 @@ pub(crate) async fn stream(
         Err(rejection) => return rejection.into_response(),
     };
     let offered = headers.contains_key(header::SEC_WEBSOCKET_PROTOCOL);
+    let upgrade = upgrade.protocols([SUBPROTOCOL]);
+    // A client of another version must not be answered in this one.
+    if offered && upgrade.selected_protocol().is_none() {
+        let message = format!("the subprotocol here is {SUBPROTOCOL}");
+        return problem(StatusCode::BAD_REQUEST, "unknown_subprotocol", None, &message);
+    }
+    let setup = server.session_setup(&caller, false);
+    serve(Visit { server, access, caller, meter }, setup, None, upgrade)
+}
+
+/// Answers upgrades of clients that speak another vendor's protocol.
+pub(crate) fn speaks(make: Make) -> MethodRouter<Arc<Server>> {
+    get(
+        async move |State(server): State<Arc<Server>>,
+                    Extension(access): Extension<Access>,
+                    Extension(caller): Extension<Caller>,
+                    Extension(meter): Extension<Meter>,
+                    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>| {
+            let upgrade = match upgrade {
+                Ok(upgrade) => upgrade,
+                Err(rejection) => return rejection.into_response(),
+            };
+            let setup = server.session_setup(&caller, true);
+            let greeting = Greeting { setup: &setup, config: &server.config };
+            let dialect = match make(&greeting) {
+                Ok(dialect) => dialect,
+                Err(Unwelcome(reason)) => {
+                    return problem(StatusCode::BAD_REQUEST, "bad_value", None, &reason);
+                }
+            };
+            serve(Visit { server, access, caller, meter }, setup, Some(dialect), upgrade)
+        },
+    )
+}
+
+/// Somebody at the door.
+struct Visit {
+    server: Arc<Server>,
+    access: Access,
+    caller: Caller,
+    meter: Meter,
+}
+
+/// Serves a session if there is a place for it; without a dialect in the native protocol.
+fn serve(
+    visit: Visit,
+    setup: Setup,
+    dialect: Option<Box<dyn Dialect>>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let Visit { server, access, caller, meter } = visit;
+    let admission = match server.admit(&caller) {
+        Ok(admission) => admission,
+        Err(refused) => return refused.into_response(),
+    };
     let limit = server.config.limits.max_message_bytes;
     let upgrade = upgrade
-        .protocols([SUBPROTOCOL])
         .max_message_size(limit)
         .max_frame_size(limit)
         // The library clears as much before each read, and keeps it for the life of the connection.
         .read_buffer_size(READ_BYTES)
         // Frames that are handed over together go out in one call; the driver flushes at the end of each turn.
         .write_buffer_size(WRITE_BYTES);
-    // A client of another version must not be answered in this one.
-    if offered && upgrade.selected_protocol().is_none() {
-        let message = format!("the subprotocol here is {SUBPROTOCOL}");
-        return problem(StatusCode::BAD_REQUEST, "unknown_subprotocol", None, &message);
-    }
-    let admission = match server.admit(&caller) {
-        Ok(admission) => admission,
-        Err(refused) => return refused.into_response(),
-    };
     upgrade.on_upgrade(async move |socket| {
         let clock = Clock::start();
-        let session = Session::new(server.session_setup(&caller), clock.now());
+        let mut session = Session::new(setup, clock.now());
+        let interpreter = match dialect {
+            Some(dialect) => Interpreter::greet(dialect, &mut session, clock.now()),
+            None => Interpreter::native(),
+        };
         let drain = admission.drain.clone();
         meter.keep_end();
         let counts = SessionMeter::new(server.metrics.clone(), access);
         let patience = Patience::new(meter.clone(), server.config.server.message);
         let socket = Socket::new(socket, caller, patience, meter);
         let (engine, sessions) = (server.engine.clone(), &server.sessions);
-        drive(session, socket, engine, clock, drain, sessions, counts).await;
+        drive((session, interpreter), socket, engine, clock, drain, sessions, counts).await;
         drop(admission);
     })
 }

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use axum::http::HeaderName;
 use engine::bundle::Bundle;
+use futures_util::{SinkExt, StreamExt};
 use gateway::config::Gateway;
 use gateway::protocol::Catalogue;
 use gateway::server;
@@ -18,6 +20,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 use tokio::task::JoinHandle;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 /// Longest wait for anything at all: a debug build on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -123,12 +128,76 @@ impl House {
         (String::from_utf8(answer[..end].to_vec()).unwrap(), answer[end + 4..].to_vec())
     }
 
+    /// The head of the answer to an upgrade, with these headers beside the usual ones; the connection is dropped.
+    pub(crate) async fn handshake(&self, path: &str, headers: &[(&str, &str)]) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut request = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+        );
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        stream.write_all(format!("{request}\r\n").as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        let read = async {
+            while !head.windows(4).any(|w| w == b"\r\n\r\n") {
+                assert!(stream.read_buf(&mut head).await.unwrap() > 0, "no answer");
+            }
+        };
+        tokio::time::timeout(PATIENCE, read).await.expect("no answer in time");
+        String::from_utf8_lossy(&head).into_owned()
+    }
+
+    /// An open WebSocket.
+    pub(crate) async fn socket(&self, path: &str, headers: &[(&str, &str)]) -> Socket {
+        let mut request = format!("ws://{}{path}", self.address).into_client_request().unwrap();
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().unwrap();
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (inner, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+        Socket { inner }
+    }
+
     /// A request whose answer is still to be read.
     pub(crate) async fn begin(&self, path: &str, body: &Value) -> TcpStream {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let request = post(path, "application/json", body.to_string().as_bytes());
         stream.write_all(&request).await.unwrap();
         stream
+    }
+}
+
+/// A WebSocket to the house.
+pub(crate) struct Socket {
+    inner: WebSocketStream<TcpStream>,
+}
+
+impl Socket {
+    /// Sends a JSON message.
+    pub(crate) async fn send(&mut self, message: &Value) {
+        self.inner.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    /// The next message that is no ping.
+    pub(crate) async fn next(&mut self) -> Message {
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.inner.next()).await;
+            match next.expect("no message in time").expect("the socket is gone").unwrap() {
+                Message::Ping(_) | Message::Pong(_) => {}
+                message => return message,
+            }
+        }
+    }
+
+    /// The next message, which is JSON.
+    pub(crate) async fn json(&mut self) -> Value {
+        match self.next().await {
+            Message::Text(text) => serde_json::from_str(&text).unwrap(),
+            other => panic!("{other:?}"),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::protocol::{Handle, Packet};
 const KIND_AUDIO: u8 = 1;
 const HEADER_BYTES: usize = 20;
 const FLAGS_AT: usize = 1;
+const COUNT_AT: usize = 2;
 
 /// The last frame of a commit.
 pub(super) const COMMIT: u8 = 0x01;
@@ -64,6 +65,13 @@ pub(super) fn frame(head: Head, packets: &[Packet]) -> Bytes {
     frame.into()
 }
 
+/// The packets of a frame, one right behind the other, without what stands before them.
+pub(crate) fn payload(frame: &Bytes) -> Bytes {
+    let is_packed = frame[FLAGS_AT] & PACKED != 0;
+    let count = usize::from(u16::from_be_bytes([frame[COUNT_AT], frame[COUNT_AT + 1]]));
+    frame.slice(HEADER_BYTES + if is_packed { 2 * count } else { 0 }..)
+}
+
 /// A frame that was sent before, behind a hole.
 pub(crate) fn behind_gap(frame: &Bytes) -> Bytes {
     let mut bytes = frame.to_vec();
@@ -84,6 +92,7 @@ mod tests {
     #[test]
     fn a_packet_stands_behind_twenty_bytes_of_header() {
         let frame = frame(HEAD, &[packet(&[9, 9], false)]);
+        assert_eq!(&payload(&frame)[..], &[9, 9]);
         let expected = [1, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 99, 0, 0, 0, 0, 0, 1, 0x73, 0x40, 9, 9];
         assert_eq!(&frame[..], &expected);
     }
@@ -91,6 +100,7 @@ mod tests {
     #[test]
     fn packed_packets_stand_behind_their_lengths() {
         let frame = frame(HEAD, &[packet(&[7], true), packet(&[8, 8, 8], false)]);
+        assert_eq!(&payload(&frame)[..], &[7, 8, 8, 8]);
         assert_eq!((frame[1], &frame[2..4]), (COMMIT | PACKED, &[0, 2][..]));
         assert_eq!(&frame[20..], &[0, 1, 0, 3, 7, 8, 8, 8]);
     }

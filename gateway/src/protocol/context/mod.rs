@@ -25,7 +25,7 @@ use super::format::Format;
 use super::pacer::Pacer;
 use super::{Handle, Packet};
 use crate::auth::Place;
-pub(crate) use frame::behind_gap;
+pub(crate) use frame::{behind_gap, payload};
 pub(crate) use outgoing::Next;
 pub(crate) use stopping::At;
 use stopping::Stop;
@@ -187,6 +187,11 @@ impl Context {
             was_held: false,
             first_audio_at: None,
         }
+    }
+
+    /// What its packets are.
+    pub(crate) fn format(&self) -> Format {
+        self.delivery.format
     }
 
     /// Takes text that was accepted.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::protocol::Resume;
-use crate::protocol::format::Asked;
+use crate::protocol::format::{Asked, Format};
 
 /// What a client says.
 #[derive(Debug, Clone, PartialEq)]
@@ -115,7 +115,7 @@ pub(crate) struct ListedForm {
 }
 
 /// `context.open`
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(crate) struct Open {
     pub(crate) ctx: String,
     pub(crate) replaces: Option<Replaces>,
@@ -123,6 +123,9 @@ pub(crate) struct Open {
     pub(crate) after: Option<String>,
     pub(crate) prosody_from: Option<String>,
     pub(crate) messages: Option<serde::de::IgnoredAny>,
+    /// What its packets are to be, where that is no matter of the session.
+    #[serde(skip)]
+    pub(crate) format: Option<Format>,
     #[serde(flatten)]
     pub(crate) options: Options,
 }

@@ -83,8 +83,6 @@ impl Session {
     /// Takes note of what was heard. A report that comes after a cancel is late, not wrong.
     fn report(&mut self, id: &str, pos: u64) {
         let Some(&handle) = self.names.get(id) else { return };
-        let format = self.settled.as_ref().map(|s| s.delivery.format);
-        let clock = format.expect("contexts open in a session that has started").clock();
         let is_live = self.live.contains_key(&handle);
         let Some(context) = self.live.get_mut(&handle).or_else(|| self.over.get_mut(&handle))
         else {
@@ -93,6 +91,7 @@ impl Session {
         if matches!(context.phase, ContextPhase::Cancelled(_)) {
             return;
         }
+        let clock = context.format().clock();
         if let Some(ring) = &mut self.ring {
             ring.played(handle, pos);
         }

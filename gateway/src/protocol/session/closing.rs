@@ -6,7 +6,7 @@ use super::{Control, Drain, Phase, Session};
 use crate::error::{Code, Severity};
 use crate::protocol::event::{ErrorEvent, ServerEvent};
 use crate::protocol::timer::Timer;
-use crate::protocol::{Handle, Output, millis};
+use crate::protocol::{Frame, Handle, Output, millis};
 
 /// How long a client may take to answer a close.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ impl Session {
                 Timer::Idle => self.idle(now),
                 Timer::Ping => {
                     self.timers.set(Timer::Pong, now + limits.ping);
-                    self.control.push_back(Control::Ping);
+                    self.control.push_back(Control::Frame(Frame::Ping));
                 }
                 Timer::Stall => {
                     let limit = limits.stall.as_secs();

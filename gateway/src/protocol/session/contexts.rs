@@ -61,16 +61,20 @@ impl Session {
         }
     }
 
-    /// The message just made ends a context.
+    /// The message that goes out next ends a context.
     pub(super) fn note_end(&mut self, handle: Handle) {
         if let Some(ring) = &mut self.ring {
-            ring.ended(handle, self.n - 1);
+            ring.ended(handle, self.n);
         }
     }
 
     /// A context is not asked about any more.
     pub(super) fn forget(&mut self, handle: Handle) {
-        self.over.remove(&handle);
+        let context = self.over.remove(&handle);
+        if let Some(context) = context.filter(|_| self.setup.is_foreign) {
+            // Who gives the names never gives one twice.
+            self.names.remove(&context.name);
+        }
         self.timers.clear(Timer::Forget(handle));
         if let Some(ring) = &mut self.ring {
             ring.forget(handle);

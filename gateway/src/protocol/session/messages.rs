@@ -28,6 +28,11 @@ impl Session {
             }
             Err(ParseError::Malformed(reason)) => return self.bad(reason, now),
         };
+        self.event(event, now);
+    }
+
+    /// Something that the client says and that can be read.
+    pub(super) fn event(&mut self, event: ClientEvent, now: Duration) {
         match (event, self.phase) {
             (ClientEvent::Start(start), Phase::Waiting) => self.start(*start, now),
             (ClientEvent::Start(_), _) => self.bad("the session has started".to_owned(), now),
@@ -44,7 +49,7 @@ impl Session {
             ClientEvent::Start(_) => {}
             ClientEvent::Open(open) => self.open(*open, now),
             ClientEvent::Text(delta) => self.text(&delta, now),
-            ClientEvent::Flush(flush) => self.flush(flush),
+            ClientEvent::Flush(flush) => self.flush(flush, now),
             ClientEvent::Mark(mark) => self.mark(mark),
             ClientEvent::End(end) => self.end_context(&end.ctx),
             ClientEvent::Cancel(cancel) => self.cancel(&cancel, now),

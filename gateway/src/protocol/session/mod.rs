@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use super::catalogue::Catalogue;
 use super::context::{Context, Delivery, Next, Phase as ContextPhase};
-use super::event::{Cancelled, ErrorEvent, Opened, Options, ServerEvent, Start};
+use super::event::{Cancelled, ClientEvent, ErrorEvent, Opened, Options, ServerEvent, Start};
 use super::note::Note;
 use super::ring::{Ring, Sound};
 use super::timer::{Timer, Timers};
@@ -65,6 +65,18 @@ pub struct Setup {
     pub unix_ms: u64,
     /// What its key may still use.
     pub purse: Purse,
+    /// Whether its client speaks another vendor's protocol, and so knows of no refusal that leaves a context open: what is
+    /// refused of one ends it. Contexts that take no more text have places of their own.
+    pub is_foreign: bool,
+}
+
+/// What a session says, before it is put into the words of a protocol.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Event(ServerEvent),
+    Sound(Sound),
+    /// The same in every protocol, or put into words before.
+    Frame(Frame),
 }
 
 /// Where a session stands.
@@ -109,7 +121,8 @@ enum Control {
         since: Duration,
         owes_freed: bool,
     },
-    Ping,
+    /// What was put into words already.
+    Frame(Frame),
     Close {
         code: u16,
         reason: &'static str,
@@ -221,6 +234,31 @@ impl Session {
             Input::ResumeRefused => self.resume_refused(now),
             Input::Drain(limit) => self.drain(limit, now),
         }
+        self.settle(now);
+    }
+
+    /// The client says something, or something that cannot be read, in whatever words.
+    pub(crate) fn handle_event(&mut self, now: Duration, event: Result<ClientEvent, String>) {
+        if self.is_closing() {
+            return;
+        }
+        self.touch(now);
+        match event {
+            Ok(event) => self.event(event, now),
+            Err(reason) => self.bad(reason, now),
+        }
+        self.settle(now);
+    }
+
+    /// Puts words into line that are not the session's own.
+    pub(crate) fn reply(&mut self, frame: Frame) {
+        if !self.is_closing() {
+            self.control.push_back(Control::Frame(frame));
+        }
+    }
+
+    /// What every input may bring about.
+    fn settle(&mut self, now: Duration) {
         self.finish_drain(now);
         let may_stall = self.is_attached && !self.is_closing() && self.has_queued();
         if may_stall && !self.timers.is_set(Timer::Stall) {
@@ -245,15 +283,24 @@ impl Session {
 
     /// What goes on the wire next; only to be called when it can be put there.
     pub fn poll_frame(&mut self, now: Duration) -> Option<Frame> {
-        let again = self.resend.pop_front();
-        let frame = again.or_else(|| self.control_frame(now)).or_else(|| self.context_frame(now));
-        if frame.is_some() {
+        Some(match self.poll_said(now)? {
+            Said::Event(event) => self.text_frame(&event),
+            Said::Sound(sound) => self.sound_frame(sound),
+            Said::Frame(frame) => frame,
+        })
+    }
+
+    /// As [`Session::poll_frame`], for who puts it into other words.
+    pub(crate) fn poll_said(&mut self, now: Duration) -> Option<Said> {
+        let again = self.resend.pop_front().map(Said::Frame);
+        let said = again.or_else(|| self.next_control(now)).or_else(|| self.next_of_contexts(now));
+        if said.is_some() {
             self.timers.set(Timer::Stall, now + self.setup.limits.stall);
             self.finish_drain(now);
         } else {
             self.timers.clear(Timer::Stall);
         }
-        frame
+        said
     }
 
     /// Whether the client's next message may be read.
@@ -275,7 +322,7 @@ impl Session {
         self.phase == Phase::Closed
     }
 
-    fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         matches!(self.phase, Phase::Closing | Phase::Closed)
     }
 
@@ -285,7 +332,7 @@ impl Session {
             || self.live.values().any(Context::has_queued)
     }
 
-    fn control_frame(&mut self, now: Duration) -> Option<Frame> {
+    fn next_control(&mut self, now: Duration) -> Option<Said> {
         let event = match self.control.pop_front()? {
             Control::Event(event) => event,
             Control::Cancelled { handle, answer, since, .. } => {
@@ -294,9 +341,8 @@ impl Session {
                     late: answer.late,
                     answered_after: now.saturating_sub(since),
                 });
-                let frame = self.text_frame(&ServerEvent::Cancelled(answer));
                 self.note_end(handle);
-                return Some(frame);
+                ServerEvent::Cancelled(answer)
             }
             Control::Opened(handle, opened) => {
                 if let Some(context) = self.live.get_mut(&handle) {
@@ -304,18 +350,18 @@ impl Session {
                 }
                 ServerEvent::Opened(opened)
             }
-            Control::Ping => return Some(Frame::Ping),
+            Control::Frame(frame) => return Some(Said::Frame(frame)),
             Control::Close { code, reason } => {
                 self.phase = Phase::Closed;
                 self.notes.push(Note::Closed(code));
-                return Some(Frame::Close { code, reason });
+                return Some(Said::Frame(Frame::Close { code, reason }));
             }
         };
-        Some(self.text_frame(&event))
+        Some(self.tell(event))
     }
 
     /// The contexts take turns, a message each.
-    fn context_frame(&mut self, now: Duration) -> Option<Frame> {
+    fn next_of_contexts(&mut self, now: Duration) -> Option<Said> {
         let behind = self.live.range(self.turn + 1..).map(|(&h, _)| h);
         let order: Vec<Handle> =
             behind.chain(self.live.range(..=self.turn).map(|(&h, _)| h)).collect();
@@ -327,7 +373,7 @@ impl Session {
             let before = context.pacer.clone();
             let next = context.next(now);
             let is_over = context.phase == ContextPhase::Done;
-            let frame = match next {
+            let said = match next {
                 Next::Nothing => continue,
                 Next::Held(at) => {
                     match at {
@@ -338,19 +384,19 @@ impl Session {
                 }
                 Next::Sound(sound) => {
                     self.notes.push(Note::Sound(context.sound_sent(&before, &sound, now)));
-                    self.sound_frame(sound)
+                    Said::Sound(sound)
                 }
-                Next::Event(event) => self.text_frame(&event),
+                Next::Event(event) => self.tell(event),
                 Next::Stopped => {
                     self.stopped(handle, now);
-                    return self.control_frame(now);
+                    return self.next_control(now);
                 }
             };
             self.turn = handle;
             if is_over {
                 self.retire(handle, now);
             }
-            return Some(frame);
+            return Some(said);
         }
         None
     }
@@ -387,8 +433,13 @@ impl Session {
         Frame::Audio(bytes)
     }
 
+    /// Takes note of something that goes out next.
+    fn tell(&mut self, event: ServerEvent) -> Said {
+        self.notes.extend(Note::of(&event));
+        Said::Event(event)
+    }
+
     fn text_frame(&mut self, event: &ServerEvent) -> Frame {
-        self.notes.extend(Note::of(event));
         let json = event.to_json(self.n);
         if let Some(ring) = &mut self.ring {
             ring.message(self.n, json.clone());

@@ -8,7 +8,7 @@ use engine::Speech;
 use super::options::{ignored, manner, merge, request};
 use super::{Control, Phase, Session};
 use crate::error::{Code, refusal};
-use crate::protocol::context::{Context, Phase as ContextPhase};
+use crate::protocol::context::{Context, Delivery, Phase as ContextPhase};
 use crate::protocol::event::{ErrorEvent, Open, Opened, Replaces};
 use crate::protocol::timer::Timer;
 use crate::protocol::{Handle, Output, millis};
@@ -39,11 +39,7 @@ impl Session {
         };
         let replaced = self.replaced(open.replaces.as_ref(), now);
         let gone = replaced.iter().filter(|id| self.is_live(id)).count();
-        let limits = &self.setup.limits;
-        if self.live.len() - gone >= limits.max_contexts
-            || self.names.len() >= limits.max_context_ids
-        {
-            let message = format!("{} contexts at a time", limits.max_contexts);
+        if let Some(message) = self.lacks_place(gone) {
             return self.error(refuse(ErrorEvent::new(Code::TooManyContexts, message)));
         }
         let key_place = match self.setup.purse.context(gone) {
@@ -60,7 +56,8 @@ impl Session {
         let handle = self.next_handle;
         self.next_handle += 1;
         self.names.insert(open.ctx.clone(), handle);
-        let mut context = Context::new(open.ctx, handle, settled.delivery);
+        let format = open.format.unwrap_or(settled.delivery.format);
+        let mut context = Context::new(open.ctx, handle, Delivery { format, ..settled.delivery });
         context.asked_at = now;
         context.after = after;
         context.ignored = ignored(&options);
@@ -72,8 +69,23 @@ impl Session {
         if let Some(said) = open.prosody_from.and_then(|id| self.last_said(&id)) {
             request.prefix = Some(said);
         }
-        let format = settled.delivery.format;
         self.outputs.push_back(Output::Open { context: handle, request, format });
+    }
+
+    /// Which limit leaves no place for one more context, when so many are about to go.
+    fn lacks_place(&self, gone: usize) -> Option<String> {
+        let limits = &self.setup.limits;
+        let is_open = |context: &&Context| context.phase == ContextPhase::Open;
+        let (all, open) = (self.live.len() - gone, self.live.values().filter(is_open).count());
+        let (counted, draining) = match self.setup.is_foreign {
+            true => (open, all.saturating_sub(open)),
+            false => (all, 0),
+        };
+        if counted >= limits.max_contexts || self.names.len() >= limits.max_context_ids {
+            return Some(format!("{} contexts at a time", limits.max_contexts));
+        }
+        let most = limits.max_draining_contexts;
+        (draining >= most).then(|| format!("{most} contexts are still spoken to their end"))
     }
 
     /// The chunk that a context would be gone on from, if it is still known.
@@ -144,11 +156,7 @@ impl Session {
             self.timers.clear(Timer::ContextIdle(handle));
             return self.error(error);
         }
-        let format = self
-            .settled
-            .as_ref()
-            .map(|s| s.delivery.format)
-            .expect("contexts open in a session that has started");
+        let format = context.format();
         let opened = Opened {
             ctx: context.name.clone(),
             handle,

@@ -68,6 +68,7 @@ impl Rig {
             token: "t".into(),
             unix_ms: 1_000,
             purse: Purse::default(),
+            is_foreign: false,
         };
         let session = Session::new(setup, Duration::ZERO);
         let (outputs, seen) = (Vec::new(), Vec::new());

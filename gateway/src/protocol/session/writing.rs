@@ -29,6 +29,14 @@ impl Session {
         None
     }
 
+    /// Something that is said into a context is not taken.
+    fn refuse(&mut self, handle: Handle, error: ErrorEvent, now: Duration) {
+        self.error(error);
+        if self.setup.is_foreign {
+            self.cancel_live(handle, "error", now);
+        }
+    }
+
     pub(super) fn text(&mut self, delta: &TextDelta, now: Duration) {
         let seq = Some(delta.seq);
         let Some(handle) = self.find(&delta.ctx, "text", seq) else { return };
@@ -56,12 +64,13 @@ impl Session {
             None
         };
         if let Some((code, message)) = refused {
-            return self.error(ErrorEvent::new(code, message).of(&delta.ctx).about("text", seq));
+            let error = ErrorEvent::new(code, message).of(&delta.ctx).about("text", seq);
+            return self.refuse(handle, error, now);
         }
         if let Err(over) = self.setup.purse.chars(chars, now) {
             let mut error = ErrorEvent::new(Code::Overloaded, over.to_string());
             error.retry_after_ms = Some(millis(over.retry_after));
-            return self.error(error.of(&delta.ctx).about("text", seq));
+            return self.refuse(handle, error.of(&delta.ctx).about("text", seq), now);
         }
         context.push_text(&delta.text, now);
         self.notes.push(Note::Text { chars });
@@ -85,7 +94,7 @@ impl Session {
         }
     }
 
-    pub(super) fn flush(&mut self, flush: Flush) {
+    pub(super) fn flush(&mut self, flush: Flush, now: Duration) {
         let Some(handle) = self.find(&flush.ctx, "flush", None) else { return };
         let context = self.live.get_mut(&handle).expect("just found; this is a bug");
         let refused = if context.phase != ContextPhase::Open {
@@ -97,7 +106,7 @@ impl Session {
             None
         };
         if let Some(error) = refused {
-            return self.error(error.of(&flush.ctx).about("flush", None));
+            return self.refuse(handle, error.of(&flush.ctx).about("flush", None), now);
         }
         context.flush(flush.id);
         self.outputs.push_back(Output::Flush(handle));
