@@ -55,9 +55,11 @@ const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &[
     "codecs/src/window.rs",
     "engine/src/block_manager.rs",
+    "engine/src/delay/",
     "engine/src/grammar.rs",
     "engine/src/guards.rs",
     "engine/src/layout/",
+    "engine/src/phase/",
     "engine/src/pipeline/",
     "engine/src/scheduler.rs",
     "engine/src/sequence.rs",

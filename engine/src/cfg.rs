@@ -14,7 +14,55 @@ pub fn merge(conditioned: &mut [f32], null: &[f32], weight: f32) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+
+    fn golden() -> Value {
+        let file =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/fixtures/delay_pattern/cfg_merge.json");
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+        serde_json::from_value(value.clone()).unwrap()
+    }
+
+    /// The best of the allowed outputs, the lowest on ties.
+    fn best(row: &[f32], allowed: &[usize]) -> usize {
+        let better = |b: usize, &o: &usize| if row[o] > row[b] { o } else { b };
+        allowed.iter().fold(allowed[0], better)
+    }
+
+    /// All inputs are multiples of 1/8, so every product and sum is exact.
+    #[test]
+    fn golden_rows_merge_exactly_and_are_masked_afterwards() {
+        for case in golden()["single"].as_array().unwrap() {
+            let mut row: Vec<f32> = read(&case["cond"]);
+            merge(&mut row, &read::<Vec<f32>>(&case["uncond"]), read(&case["w"]));
+            assert_eq!(row, read::<Vec<f32>>(&case["merged"]), "{}", case["name"]);
+            let allowed: Vec<usize> = read(&case["allowed"]);
+            assert_eq!(best(&row, &allowed), read::<usize>(&case["argmax"]), "{}", case["name"]);
+            let masked: Vec<Option<f32>> = read(&case["merged_masked"]);
+            let kept = |(o, v): (usize, &f32)| allowed.contains(&o).then_some(*v);
+            assert_eq!(row.iter().enumerate().map(kept).collect::<Vec<_>>(), masked);
+        }
+    }
+
+    #[test]
+    fn golden_streams_merge_each_on_its_own() {
+        for case in golden()["multi_stream"].as_array().unwrap() {
+            let mut rows: Vec<Vec<f32>> = read(&case["cond"]);
+            let nulls: Vec<Vec<f32>> = read(&case["uncond"]);
+            let argmax: Vec<usize> = read(&case["argmax"]);
+            let all: Vec<usize> = (0..rows[0].len()).collect();
+            for ((row, null), expected) in rows.iter_mut().zip(&nulls).zip(argmax) {
+                merge(row, null, read(&case["w"]));
+                assert_eq!(best(row, &all), expected, "{}", case["name"]);
+            }
+            assert_eq!(rows, read::<Vec<Vec<f32>>>(&case["merged"]), "{}", case["name"]);
+        }
+    }
 
     #[test]
     fn weight_moves_from_null_over_condition_and_beyond() {

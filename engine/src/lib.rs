@@ -5,6 +5,7 @@ pub mod batch;
 pub mod block_manager;
 pub mod bundle;
 pub mod cfg;
+pub mod delay;
 #[cfg(feature = "cuda")]
 pub mod device;
 mod engine;

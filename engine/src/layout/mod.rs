@@ -13,10 +13,12 @@
 //! `M = P + 1 + max(text before + realign, codes before)`, where both rows have their marker. Rows C1.. have the
 //! positions of C0's codes, so a frame has one position in all rows and the marker's is skipped.
 
+mod streams;
 mod vocabulary;
 
 use std::ops::Range;
 
+pub use streams::{NOTHING, StreamIds};
 pub use vocabulary::{Symbol, Vocabulary};
 
 /// What follows the text of a chunk, as far as it is known.
