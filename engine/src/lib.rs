@@ -18,6 +18,7 @@ pub mod kernels;
 pub mod layout;
 mod load;
 pub mod models;
+pub mod phase;
 pub mod pipeline;
 mod request;
 pub mod rng;
