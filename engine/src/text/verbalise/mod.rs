@@ -30,7 +30,7 @@ use super::TextOptions;
 use super::spoken::Spoken;
 
 /// Characters that stay known behind the place where the unread text starts: rules look back on them.
-const READ_CHARS: usize = 64;
+const READ_CHARS: usize = 128;
 /// Read characters are forgotten once there are so many.
 const FORGET_CHARS: usize = 4_096;
 

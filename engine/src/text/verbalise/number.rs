@@ -13,6 +13,8 @@ pub(super) struct Number {
     pub(super) fraction: String,
     /// It was written in groups.
     pub(super) grouped: bool,
+    /// A point stands before the fraction where the language has a comma: 3.12.
+    pub(super) pointed: bool,
 }
 
 /// Most digits of a group.
@@ -51,8 +53,30 @@ impl Number {
         } else {
             (own, own_end)
         };
+        let (number, end) = number.with_other_mark(end, marks);
         *scan = end;
         Some(number)
+    }
+
+    /// The fraction behind a mark that is no decimal mark here but can be nothing else: 3.12 where a comma stands there,
+    /// 3,5 where Switzerland has a point.
+    fn with_other_mark<'a>(self, end: Scan<'a>, marks: Marks) -> (Self, Scan<'a>) {
+        let other = match marks {
+            Marks { decimal: ',', group: '.' } => '.',
+            Marks { group: '’', .. } => ',',
+            _ => return (self, end),
+        };
+        let mut behind = end;
+        if (self.grouped && other == marks.group) || !self.fraction.is_empty() || !behind.eat(other)
+        {
+            return (self, end);
+        }
+        let digits = behind.digits();
+        if digits.is_empty() || digits.len() == GROUP || !behind.at_number_end() {
+            return (self, end);
+        }
+        let fraction = digits.iter().collect();
+        (Self { fraction, pointed: other == '.', ..self }, behind)
     }
 
     fn read_with(start: Scan<'_>, marks: Marks) -> Option<(Self, Scan<'_>)> {
@@ -81,7 +105,7 @@ impl Number {
             }
         }
         let any = !whole.is_empty() || !fraction.is_empty();
-        any.then_some((Self { negative: false, whole, fraction, grouped }, scan))
+        any.then_some((Self { whole, fraction, grouped, ..Self::default() }, scan))
     }
 }
 

@@ -158,6 +158,37 @@ impl<'a> Scan<'a> {
         text[start..end].iter().map(|&c| lower(c)).collect()
     }
 
+    /// The word before this place, or before the colon there: `Code: 12`.
+    pub(super) fn label_before(self) -> String {
+        let text = self.read();
+        let end = text.iter().rposition(|&c| !is_gap(c)).map_or(0, |i| i + 1);
+        let colon = text[..end].last() == Some(&':');
+        let place = Self { pos: self.pos - (text.len() - end) - usize::from(colon), ..self };
+        place.word_before()
+    }
+
+    /// The last `N` words before this place, the last first, with no more than blanks between.
+    pub(super) fn words_before<const N: usize>(self) -> [String; N] {
+        let mut words = [const { String::new() }; N];
+        let mut place = self;
+        for word in &mut words {
+            *word = place.word_before();
+            let text = place.read();
+            let end = text.iter().rposition(|&c| !is_gap(c)).map_or(0, |i| i + 1);
+            let start = end - word.chars().count().min(end);
+            place.pos -= text.len() - start;
+            if word.is_empty() || !place.before().is_some_and(is_gap) {
+                break;
+            }
+        }
+        words
+    }
+
+    /// The character before this place that is no blank of the line.
+    pub(super) fn visible_before(self) -> Option<char> {
+        self.read().iter().rfind(|&&c| !is_gap(c)).copied()
+    }
+
     /// Whether that word starts with a capital letter.
     pub(super) fn word_before_is_capital(self) -> bool {
         let text = self.read();

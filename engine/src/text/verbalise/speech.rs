@@ -100,9 +100,22 @@ impl Speech {
             let comma = self.tongue.locale.marks().decimal == ',';
             let point = self.tongue.rules.point(language.cardinals[0], comma);
             let gap = if number.whole.is_empty() { "" } else { " " };
-            out = format!("{out}{gap}{point} {}", (language.decimals)(self, &number.fraction));
+            out = match number.pointed {
+                true => format!("{out}{gap}{} {}", words.dot, self.version_part(&number.fraction)),
+                false => {
+                    format!("{out}{gap}{point} {}", (language.decimals)(self, &number.fraction))
+                }
+            };
         }
         out
+    }
+
+    /// A part of a version: one or two digits are a number.
+    fn version_part(&self, digits: &str) -> String {
+        match digits.parse() {
+            Ok(n) if digits.len() <= 2 && !digits.starts_with('0') => self.count(n),
+            _ => self.digits(digits),
+        }
     }
 
     /// The words of digits, one by one; what is no digit is passed over.

@@ -9,7 +9,20 @@ use crate::text::verbalise::speech::Speech;
 
 /// 11/29/2026, 29.11.2026, 2026-11-29T15:45Z; 11/29 behind a word that wants a day.
 pub(super) fn numeric<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    iso(scan, speech).or_else(|| three_numbers(scan, speech)).or_else(|| two_numbers(scan, speech))
+    let said = |(end, date): (Scan<'a>, Date)| (end, say(speech, &date, scan));
+    iso(scan, speech)
+        .or_else(|| three_numbers(scan, speech).map(said))
+        .or_else(|| two_numbers(scan, speech).map(said))
+}
+
+/// A day in digits or with the name of its month behind it.
+pub(in crate::text::verbalise) fn parsed<'a>(
+    scan: Scan<'a>,
+    speech: &Speech,
+) -> Option<(Scan<'a>, Date)> {
+    three_numbers(scan, speech)
+        .or_else(|| two_numbers(scan, speech))
+        .or_else(|| before_month(scan, speech))
 }
 
 fn iso<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
@@ -40,8 +53,7 @@ fn iso<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     scan.at_number_end().then(|| (scan, say(speech, &date, start)))
 }
 
-fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let start = scan;
+fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Date)> {
     let first = short(&mut scan)?;
     let sign = scan.eat_if(|c| matches!(c, '/' | '-' | '.'))?;
     let second = short(&mut scan)?;
@@ -62,28 +74,31 @@ fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>>
         return None;
     }
     let (day, month, month_first) = day_and_month(first, second, sign, speech)?;
-    let date = Date { day: Some(day), month, year: Some(year), month_first, weekday: None };
-    Some((scan, say(speech, &date, start)))
+    Some((scan, Date { day: Some(day), month, year: Some(year), month_first, weekday: None }))
 }
 
 /// 11/29 is a day only where a word before it says so; else it is a fraction.
-fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let (start, before) = (scan, scan.word_before());
+fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Date)> {
+    let before = scan.word_before();
     let first = short(&mut scan)?;
     let sign = scan.eat_if(|c| c == '/' || c == '.')?;
     let second = short(&mut scan)?;
     let dotted = sign == '.';
     let days = speech.language().dotted_days && !speech.tongue.locale.month_first();
-    if (dotted && !(days && scan.eat('.'))) || !scan.at_number_end() {
+    let mut end = scan;
+    if (dotted && !(days && end.eat('.'))) || !end.at_number_end() {
         return None;
+    }
+    // The last period may end a sentence as well.
+    if !super::word::ends_sentence(end, speech) {
+        scan = end;
     }
     let wanted = speech.language().day_openers.contains(&before.as_str());
     if !wanted && !dotted {
         return None;
     }
     let (day, month, month_first) = day_and_month(first, second, sign, speech)?;
-    let date = Date { day: Some(day), month, month_first, ..Date::default() };
-    Some((scan, say(speech, &date, start)))
+    Some((scan, Date { day: Some(day), month, month_first, ..Date::default() }))
 }
 
 /// 12/25 where it is no fraction.
@@ -251,8 +266,12 @@ fn behind_weekday<'a>(
 }
 
 /// 29 November 2026, 29th of November.
-pub(super) fn day_first<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let start = scan;
+pub(super) fn day_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let (end, date) = before_month(scan, speech)?;
+    Some((end, say(speech, &date, scan)))
+}
+
+fn before_month<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Date)> {
     let day = short(&mut scan).filter(|day| (1..=31).contains(day))?;
     let ordinal = eat_ordinal_ending(&mut scan, speech) || scan.eat('.');
     scan.blank();
@@ -279,13 +298,12 @@ pub(super) fn day_first<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readi
     year.eat(',');
     year.blank();
     let digits = digits_behind_of(&mut year, speech);
-    let (end, date) = match number(digits) {
+    Some(match number(digits) {
         Some(y) if digits.len() == 4 && (1000..2200).contains(&y) && year.at_number_end() => {
             (year, Date { year: Some(y), ..date })
         }
         _ => (scan, date),
-    };
-    Some((end, say(speech, &date, start)))
+    })
 }
 
 /// A comma before the year stays, as a pause.

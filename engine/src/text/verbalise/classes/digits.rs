@@ -61,7 +61,7 @@ pub(super) fn grouped<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>
         return None;
     }
     let found = Groups::read(scan)?;
-    let before = scan.word_before();
+    let before = scan.label_before();
     // "CA 90001"
     let state = before.len() == 2 && scan.word_before_is_loud() && found.total == 5;
     let known = state || speech.language().digit_openers.contains(&before.as_str());

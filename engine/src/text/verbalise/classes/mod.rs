@@ -4,15 +4,16 @@
 //! all. It must never say anything itself: words are the language's.
 
 mod address;
+pub(super) mod clock;
 mod code;
-mod date;
+pub(super) mod date;
 mod digits;
 mod measure;
 mod money;
 mod number;
 mod sign;
 mod time;
-mod word;
+pub(super) mod word;
 
 use super::scan::{Scan, is_gap};
 use super::speech::Speech;

@@ -95,7 +95,13 @@ fn behind<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Vec<Amount>
 }
 
 fn amount<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Amount)> {
-    number::amount(scan, speech, true)
+    let (end, amount) = number::amount(scan, speech, true)?;
+    // 5,- and 5.– have no cents.
+    let mut dash = end;
+    let marked = dash.eat_if(|c| c == ',' || c == '.').is_some();
+    let dashes = dash.eat_while(2, |c| matches!(c, '-' | '–' | '—')).len();
+    let closed = marked && dashes > 0 && !dash.peek().is_some_and(char::is_alphanumeric);
+    Some((if closed { dash } else { end }, amount))
 }
 
 /// A sign of the table, or a code that CLDR names.

@@ -74,7 +74,8 @@ fn magnitude<'a>(
     let found = speech.language().magnitudes.iter().filter_map(allowed);
     let (mut word, magnitude) = found.max_by_key(|(_, m)| m.written.len())?;
     // A period that belongs to a short form: Mio.
-    if magnitude.dotted && word.peek() == Some('.') {
+    let dotted = magnitude.dotted && word.peek() == Some('.');
+    if dotted && !super::word::ends_sentence(word.skip(1), speech) {
         word = word.skip(1);
     }
     Some((word, magnitude))

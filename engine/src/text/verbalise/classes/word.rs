@@ -2,6 +2,7 @@
 
 use super::number::lower_case;
 use super::{Reading, with_next_word};
+use crate::text::verbalise::conventions::Initialisms;
 use crate::text::verbalise::language::{Abbreviation, Short};
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
@@ -178,7 +179,7 @@ fn is_behind_name(scan: Scan<'_>, speech: &Speech) -> bool {
 }
 
 /// Whether what is behind a period begins a sentence, or nothing does.
-pub(super) fn ends_sentence(behind: Scan<'_>, speech: &Speech) -> bool {
+pub(in crate::text::verbalise) fn ends_sentence(behind: Scan<'_>, speech: &Speech) -> bool {
     match behind.peek() {
         None | Some('\n' | '\r') => true,
         Some(c) if is_gap(c) => behind.next_visible().is_none_or(|c| {
@@ -292,7 +293,7 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
 }
 
 /// The value of a Roman numeral in its usual form, below 4,000.
-fn roman_value(letters: &[char]) -> Option<u64> {
+pub(in crate::text::verbalise) fn roman_value(letters: &[char]) -> Option<u64> {
     const SIGNS: [(&str, u64); 13] = [
         ("M", 1000),
         ("CM", 900),
@@ -330,6 +331,9 @@ fn roman_value(letters: &[char]) -> Option<u64> {
 /// Words in capitals: spelled, spoken, or only loud.
 pub(super) fn capitals<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let start = scan;
+    if let Some(mixed) = mixed(scan, speech) {
+        return Some(mixed);
+    }
     let letters = scan.eat_while(usize::MAX, char::is_uppercase);
     let count = letters.len();
     let mut plural = scan;
@@ -354,6 +358,18 @@ pub(super) fn capitals<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     };
     let said = if many { (speech.language().plural)(&said) } else { said };
     Some((scan, said))
+}
+
+/// GmbH, PhD: letters of both sizes that are spoken one by one.
+fn mixed<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let letters = scan.letters();
+    if !letters.iter().any(|c| c.is_lowercase()) {
+        return None;
+    }
+    let text: String = letters.iter().collect();
+    let known = speech.language().initialisms.contains(&text.as_str()) && scan.at_word_end();
+    let caps = speech.conventions.initialisms == Initialisms::Caps;
+    known.then(|| (scan, if caps { text.clone() } else { speech.spell(&text) }))
 }
 
 /// Whether a word in capitals is spoken as a word.

@@ -4,6 +4,7 @@
 //! read. A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
 
 mod english;
+mod german;
 mod other;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -323,7 +324,7 @@ impl Tongue {
                 (data!("en.rbnf"), data!("en.words"), data!("en.emoji"), &english::ENGLISH)
             }
             ids::Language::German => {
-                (data!("de.rbnf"), data!("de.words"), data!("de.emoji"), &other::GERMAN)
+                (data!("de.rbnf"), data!("de.words"), data!("de.emoji"), &german::GERMAN)
             }
             ids::Language::Spanish => {
                 (data!("es.rbnf"), data!("es.words"), data!("es.emoji"), &other::SPANISH)

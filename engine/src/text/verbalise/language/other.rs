@@ -11,17 +11,6 @@ const GENDERS: [&str; 3] =
 const ORDINALS: [&str; 3] =
     ["spellout-ordinal-masculine", "spellout-ordinal-feminine", "spellout-ordinal-masculine"];
 
-pub(super) const GERMAN: Language = Language {
-    cardinals: [
-        "spellout-cardinal-masculine",
-        "spellout-cardinal-feminine",
-        "spellout-cardinal-neuter",
-    ],
-    ordinals: ["spellout-ordinal"; 3],
-    words: Words { minus: "minus", percent: "Prozent", to: "bis", and: "und", ..NO_WORDS },
-    ..BARE
-};
-
 pub(super) const SPANISH: Language = Language {
     words: Words { minus: "menos", percent: "por ciento", to: "a", and: "y", ..NO_WORDS },
     ..BARE
@@ -52,7 +41,7 @@ pub(super) const PORTUGUESE: Language = Language {
 };
 
 /// A language of which only the numbers are known.
-const BARE: Language = Language {
+pub(super) const BARE: Language = Language {
     counting: "spellout-numbering",
     counting_and: "spellout-numbering",
     cardinals: GENDERS,

@@ -1,0 +1,67 @@
+//! Times with a word behind them that belongs to them: 15:45 Uhr, 15.30 uur.
+
+use super::Reading;
+use crate::text::verbalise::language::Time;
+use crate::text::verbalise::scan::Scan;
+use crate::text::verbalise::speech::Speech;
+
+/// 15:45 Uhr, 15.45 Uhr, 9–17 Uhr, 9:00 - 17:30 Uhr: a time or two with one of these words behind.
+pub(in crate::text::verbalise) fn named<'a>(
+    scan: Scan<'a>,
+    speech: &Speech,
+    words: &[&str],
+) -> Option<Reading<'a>> {
+    let say = |time| (speech.language().time)(speech, time);
+    let (end, first) = one(scan)?;
+    let named = word(end, words);
+    let mut range = named.unwrap_or(end);
+    range.blank();
+    let ranged = range.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some();
+    range.blank();
+    let second = one(range).filter(|_| ranged);
+    let Some((end, second)) = second.and_then(|(end, time)| Some((word(end, words)?, time))) else {
+        return named.map(|end| (end, say(&first)));
+    };
+    let (from, to) = (say(&first), say(&second));
+    // The word is said once: "neun bis siebzehn Uhr".
+    let drop = words.iter().find_map(|word| from.strip_suffix(word));
+    let from = drop.filter(|_| first.minute == 0).map_or(from.as_str(), str::trim_end);
+    Some((end, format!("{from} {} {to}", speech.words().to)))
+}
+
+/// An hour, perhaps with its minute and second.
+fn one(mut scan: Scan<'_>) -> Option<(Scan<'_>, Time)> {
+    let digits = scan.digits();
+    let hour = number(digits).filter(|&hour| digits.len() <= 2 && hour <= 24)?;
+    let mut time = Time { hour, ..Time::default() };
+    let mut end = scan;
+    let Some(sign) = scan.eat_if(|c| matches!(c, ':' | '.')) else { return Some((end, time)) };
+    let Some(minute) = sixty(&mut scan) else { return Some((end, time)) };
+    time.minute = minute;
+    end = scan;
+    if scan.eat(sign)
+        && let Some(second) = sixty(&mut scan)
+    {
+        time.second = Some(second).filter(|&second| second > 0);
+        end = scan;
+    }
+    Some((end, time))
+}
+
+/// Two digits below sixty.
+fn sixty(scan: &mut Scan<'_>) -> Option<u32> {
+    let digits = scan.digits();
+    number(digits).filter(|&n| digits.len() == 2 && n < 60)
+}
+
+fn word<'a>(mut scan: Scan<'a>, words: &[&str]) -> Option<Scan<'a>> {
+    scan.blank();
+    words.iter().find_map(|word| {
+        let mut end = scan;
+        (end.eat_str(word, true) && end.at_word_end()).then_some(end)
+    })
+}
+
+fn number(digits: &[char]) -> Option<u32> {
+    digits.iter().collect::<String>().parse().ok()
+}
