@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 pub(crate) mod hearing;
+pub(crate) mod wire;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 /// Longest wait for anything at all: a debug build on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An engine under way, and what it offers.
 pub(crate) type Engine = (Arc<engine::Handle>, Catalogue);
@@ -51,7 +52,7 @@ pub(crate) struct House {
     address: SocketAddr,
     engine: Arc<engine::Handle>,
     _alone: Option<MutexGuard<'static, Engine>>,
-    _shutdown: oneshot::Sender<()>,
+    shutdown: Option<oneshot::Sender<()>>,
     _served: JoinHandle<std::io::Result<()>>,
 }
 
@@ -80,13 +81,24 @@ impl House {
             };
             server::run(config, listener, handle, catalogue, asked).await
         });
-        let house = Self { address, engine, _alone: None, _shutdown: shutdown, _served: served };
+        let house =
+            Self { address, engine, _alone: None, shutdown: Some(shutdown), _served: served };
         let ready = async || {
             let (head, _) = house.answer("GET /readyz HTTP/1.0\r\n\r\n").await;
             status(&head) == 200
         };
         house.until("ready", ready).await;
         house
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Asks the server to go down.
+    pub(crate) fn shut_down(&mut self) {
+        self.shutdown = None;
     }
 
     pub(crate) fn engine(&self) -> &engine::Handle {
