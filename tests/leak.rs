@@ -268,6 +268,10 @@ impl Caller<'_> {
                 Err(ClientError::Refused { status: 503, .. }) => {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
+                Err(ClientError::Server(error)) if error.code == "overloaded" => {
+                    let retry_after_ms = error.retry_after_ms.unwrap();
+                    tokio::time::sleep(Duration::from_millis(retry_after_ms)).await;
+                }
                 Err(error) => panic!("{error}"),
             }
         }

@@ -182,7 +182,15 @@ impl Handle {
 
     /// Whether a context for a listener would be taken now.
     pub fn has_room(&self) -> bool {
-        self.admit().is_ok()
+        let is_running = self.threads.iter().all(|thread| !thread.is_finished());
+        is_running && self.admit().is_ok()
+    }
+
+    /// Goes down while others may still hold the engine: what speaks is cancelled, and nothing more is taken. Does not wait
+    /// for that.
+    pub fn stop(&self) {
+        // Blocks while the queue is full: the step thread empties it. One that has ended needs no telling.
+        let _ = self.commands.send(Command::Stop);
     }
 
     /// Whether one more listener can be kept supplied, by what sound has cost lately.
@@ -207,8 +215,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Blocks while the queue is full: the step thread empties it.
-        let _ = self.commands.send(Command::Stop);
+        self.stop();
         // The voice thread ends when nobody can send it anything.
         self.recordings = None;
         for thread in self.threads.drain(..) {

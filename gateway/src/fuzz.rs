@@ -101,6 +101,7 @@ fn setup() -> Setup {
         token: "t".into(),
         unix_ms: 0,
         purse: Purse::default(),
+        has_room: true,
         is_foreign: false,
     }
 }

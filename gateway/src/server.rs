@@ -56,6 +56,7 @@ impl Server {
             token: format!("r_{}", random_hex()),
             unix_ms: unix_ms(),
             purse: Purse::new(caller.allowance.clone(), self.since_start()),
+            has_room: self.engine.has_room(),
             is_foreign,
         }
     }

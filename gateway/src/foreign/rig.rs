@@ -60,6 +60,7 @@ impl Rig {
             token: "t".into(),
             unix_ms: 1_000,
             purse: Purse::default(),
+            has_room: true,
             is_foreign: true,
         };
         let dialect = make(&Greeting { setup: &setup, config }).expect("welcome");

@@ -15,6 +15,8 @@ use crate::protocol::{Output, millis};
 
 /// So many messages in a row that cannot be read end a session.
 const BAD_IN_ROW: u32 = 16;
+/// When a client may come back that the engine has no room for: turns of agents last some seconds, so one is soon over.
+const FULL_RETRY_MS: u64 = 1_000;
 
 impl Session {
     pub(super) fn message(&mut self, message: &str, now: Duration) {
@@ -89,11 +91,17 @@ impl Session {
     pub(super) fn begin(&mut self, start: Start, now: Duration) {
         let settled = match settle(start, &self.setup.catalogue) {
             Ok(settled) => settled,
-            Err(error) => {
-                self.error(error.about("session.start", None));
-                return self.close(4400, "bad session.start", now);
-            }
+            Err(error) => return self.refuse_start(*error, (4400, "bad session.start"), now),
         };
+        // Other vendors' protocols know of no refusal but a context's.
+        if !self.setup.has_room && !self.setup.is_foreign {
+            let message = "one more listener could not be kept supplied";
+            let error = ErrorEvent {
+                retry_after_ms: Some(FULL_RETRY_MS),
+                ..ErrorEvent::new(Code::Overloaded, message)
+            };
+            return self.refuse_start(error, (4429, Code::Overloaded.name()), now);
+        }
         self.bad_in_row = 0;
         self.phase = Phase::Running;
         if !settled.resume_window.is_zero() {
@@ -103,6 +111,12 @@ impl Session {
         self.settled = Some(settled);
         self.touch(now);
         self.say(ServerEvent::Ready(Box::new(self.ready(false))));
+    }
+
+    /// The session does not begin.
+    fn refuse_start(&mut self, error: ErrorEvent, close: (u16, &'static str), now: Duration) {
+        self.error(ErrorEvent { fatal: true, ..error.about("session.start", None) });
+        self.close(close.0, close.1, now);
     }
 
     /// What a client needs to know of the session.

@@ -65,6 +65,8 @@ pub struct Setup {
     pub unix_ms: u64,
     /// What its key may still use.
     pub purse: Purse,
+    /// Whether the engine could supply one more listener when it began.
+    pub has_room: bool,
     /// Whether its client speaks another vendor's protocol, and so knows of no refusal that leaves a context open: what is
     /// refused of one ends it. Contexts that take no more text have places of their own.
     pub is_foreign: bool,

@@ -7,7 +7,7 @@ use engine::Speech;
 
 use super::options::{ignored, manner, merge, request};
 use super::{Control, Phase, Session};
-use crate::error::{Code, refusal};
+use crate::error::{Code, Severity, refusal};
 use crate::protocol::context::{Context, Delivery, Phase as ContextPhase};
 use crate::protocol::event::{ErrorEvent, Open, Opened, Replaces};
 use crate::protocol::timer::Timer;
@@ -141,6 +141,10 @@ impl Session {
         let Some(context) = self.live.get(&handle) else { return };
         if let Err(refused) = answer {
             let code = refusal(&refused);
+            if let Severity::Session(_) = code.severity() {
+                self.live.remove(&handle);
+                return self.fatal(code, refused.to_string(), now);
+            }
             let mut error = ErrorEvent::new(code, refused.to_string())
                 .of(&context.name)
                 .about("context.open", None);

@@ -68,6 +68,7 @@ impl Rig {
             token: "t".into(),
             unix_ms: 1_000,
             purse: Purse::default(),
+            has_room: true,
             is_foreign: false,
         };
         let session = Session::new(setup, Duration::ZERO);
