@@ -50,6 +50,11 @@ impl Speech {
         if set == self.language().counting { self.count(n) } else { self.say(set, n) }
     }
 
+    /// The words of a whole number by a rule set.
+    pub(super) fn by(&self, set: &str, n: u64) -> String {
+        self.say(set, n)
+    }
+
     /// The gender of the noun at a place, if there is one that numbers agree with.
     pub(super) fn noun(&self, place: Scan<'_>) -> Option<Gender> {
         let word: String = place.next_word().iter().collect();

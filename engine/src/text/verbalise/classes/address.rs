@@ -44,7 +44,7 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
 
 /// Whether the token starts a run and goes on behind its first word with a sign that addresses have.
 fn is_promising(scan: Scan<'_>) -> bool {
-    let starts = |c: char| c.is_whitespace() || "([{<\"'“‘«,;:=>|*_–—".contains(c);
+    let starts = |c: char| c.is_whitespace() || "([{<\"'“‘«¿¡,;:=>|*_–—".contains(c);
     if !scan.before().is_none_or(starts) {
         return false;
     }
@@ -199,6 +199,7 @@ fn part(text: &str, speech: &Speech) -> String {
     }
     let country = count == 2
         && COUNTRIES.contains(&text)
+        && !speech.language().small_words.contains(&text)
         && !matches!(text, "me" | "to" | "at" | "in" | "it" | "no" | "be" | "co" | "us");
     let spelled = count == 1 || known || country || (!vowel && count <= 4);
     if spelled { speech.spell(text) } else { text.to_owned() }

@@ -32,7 +32,7 @@ fn iso<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let month = short(&mut scan)?;
     let date = if scan.eat(sign) {
         let day = short(&mut scan)?;
-        Date { day: Some(day), month, year: Some(year), month_first: true, weekday: None }
+        Date { day: Some(day), month, year: Some(year), month_first: true, ..Date::default() }
     } else {
         // 2026-11 is a month, 2011-12 are two years.
         let two_years = month == (year + 1) % 100;
@@ -74,7 +74,7 @@ fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, D
         return None;
     }
     let (day, month, month_first) = day_and_month(first, second, sign, speech)?;
-    Some((scan, Date { day: Some(day), month, year: Some(year), month_first, weekday: None }))
+    Some((scan, Date { day: Some(day), month, year: Some(year), month_first, ..Date::default() }))
 }
 
 /// 11/29 is a day only where a word before it says so; else it is a fraction.
@@ -273,7 +273,8 @@ pub(super) fn day_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
 
 fn before_month<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Date)> {
     let day = short(&mut scan).filter(|day| (1..=31).contains(day))?;
-    let ordinal = eat_ordinal_ending(&mut scan, speech) || scan.eat('.');
+    let ended = eat_ordinal_ending(&mut scan, speech);
+    let ordinal = ended || scan.eat('.');
     scan.blank();
     let of = speech.language().of;
     let mut ahead = scan;
@@ -293,7 +294,7 @@ fn before_month<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Da
     if short && scan.peek() == Some('.') && !super::word::ends_sentence(scan.skip(1), speech) {
         scan = scan.skip(1);
     }
-    let date = Date { day: Some(day), month, ..Date::default() };
+    let date = Date { day: Some(day), month, ordinal: ended, ..Date::default() };
     let mut year = scan;
     year.eat(',');
     year.blank();

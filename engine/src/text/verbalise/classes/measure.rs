@@ -2,6 +2,7 @@
 
 use super::Reading;
 use super::number::{self, Amount, is_minus, may_be_sign};
+use crate::text::verbalise::language::units;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
@@ -66,7 +67,12 @@ fn say(speech: &Speech, amounts: &[Amount], unit: &Unit, hyphen: bool) -> String
         None => amount.alone(speech),
     };
     let numbers: Vec<String> = amounts.iter().map(number).collect();
-    let numbers = numbers.join(&format!(" {} ", speech.words().to));
+    let mut numbers = numbers.join(&format!(" {} ", speech.words().to));
+    if let Some(link) =
+        amounts.last().and_then(|a| a.link(speech)).filter(|_| unit.gender.is_some())
+    {
+        numbers = format!("{numbers} {link}");
+    }
     let one = amounts
         .last()
         .is_some_and(|a| a.magnitude.is_none() && (speech.language().is_one)(&a.number));
@@ -90,6 +96,11 @@ pub(super) fn with_noun<'a>(
     }
 }
 
+/// The gender of the unit behind a number.
+pub(super) fn gender(end: Scan<'_>, speech: &Speech) -> Option<Gender> {
+    unit_behind(end, speech).and_then(|(_, unit, _)| unit.gender)
+}
+
 /// Whether a unit or the sign of a currency stands behind a number.
 pub(super) fn is_measured(end: Scan<'_>, speech: &Speech) -> bool {
     end.next_visible().is_some_and(|c| "$€£¥".contains(c)) || unit_behind(end, speech).is_some()
@@ -108,7 +119,7 @@ fn unit_behind<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Unit, b
     let blank = !hyphen && start.blank();
     let mut best: Option<(Scan<'a>, &str)> = None;
     let first = start.peek();
-    for (written, name) in speech.language().units {
+    for (written, name) in speech.language().units.iter().chain(units::METRIC) {
         if written.chars().next() != first {
             continue;
         }

@@ -15,6 +15,8 @@ mod sign;
 mod time;
 pub(super) mod word;
 
+pub(super) use number::MILLION;
+
 use super::scan::{Scan, is_gap};
 use super::speech::Speech;
 

@@ -17,6 +17,13 @@ struct Named {
     minor_gender: Gender,
 }
 
+impl Named {
+    fn of(currency: &Currency) -> Self {
+        let Currency { one, other, gender, minor, minor_gender, .. } = *currency;
+        Self { one, other, gender, minor, minor_gender }
+    }
+}
+
 /// $1,234.50, -$5, USD 5.3m, 20 €, $5-10, $20/month.
 pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let mut start = scan;
@@ -71,7 +78,25 @@ fn before<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Vec<Amount>
             end = range_end;
         }
     }
-    Some((end, amounts, money))
+    match said_again(end, speech) {
+        Some((end, money)) => Some((end, amounts, money)),
+        None => Some((end, amounts, money)),
+    }
+}
+
+/// $5 USD, $20 pesos: the sign is told once more in words, which are more exact.
+fn said_again<'a>(end: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
+    let mut start = end;
+    if !start.blank() || !start.peek().is_some_and(char::is_alphabetic) {
+        return None;
+    }
+    let word = |currency: &Currency| {
+        let mut scan = start;
+        let whole = scan.eat_str(currency.other, false) || scan.eat_str(currency.one, false);
+        (whole && scan.at_word_end()).then(|| (scan, Named::of(currency)))
+    };
+    let word = speech.language().currencies.iter().find_map(word);
+    word.or_else(|| named(start, speech).filter(|(scan, _)| scan.at_word_end()))
 }
 
 /// The amount, then sign or code.
@@ -113,8 +138,7 @@ fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
         }
         let mut scan = start;
         if scan.eat_str(currency.sign, false) && (is_sign(currency) || closes(scan)) {
-            let Currency { one, other, gender, minor, minor_gender, .. } = *currency;
-            return Some((scan, Named { one, other, gender, minor, minor_gender }));
+            return Some((scan, Named::of(currency)));
         }
     }
     let mut scan = start;
@@ -160,15 +184,18 @@ fn one(speech: &Speech, amount: &Amount, money: &Named, adjective: bool) -> Stri
         let words = amount.words(speech, money.gender);
         let large: Option<&Magnitude> = amount.magnitude;
         let noun = if large.is_some() && !adjective { money.other } else { noun(number, names) };
-        let link = if large.is_some_and(|m| m.linked) { speech.language().of } else { "" };
-        let link = if link.is_empty() { String::new() } else { format!("{link} ") };
-        return format!("{words} {link}{noun}");
+        return match amount.link(speech) {
+            Some(link) => format!("{words} {link} {noun}"),
+            None => format!("{words} {noun}"),
+        };
     };
     let whole = Number { fraction: String::new(), ..number.clone() };
     let part = Number::of(number.fraction.parse().unwrap_or_default());
     let has_whole = !(whole.is(0) || whole.whole.is_empty());
     let (small, cents) = (speech.number(&part, money.minor_gender), noun(&part, minor));
     let (big, noun) = (speech.number(&whole, money.gender), noun(&whole, names));
+    let amount = Amount { number: whole, magnitude: None };
+    let big = amount.link(speech).map_or_else(|| big.clone(), |link| format!("{big} {link}"));
     match (has_whole, part.is(0)) {
         (_, true) => format!("{big} {noun}"),
         (true, false) => (speech.language().cents)(&big, noun, &small, cents),

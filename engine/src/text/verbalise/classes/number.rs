@@ -1,7 +1,7 @@
 //! Numbers: cardinals, decimals, ordinals, fractions, ratios, ranges, years and decades.
 
 use super::{Reading, date, measure};
-use crate::text::verbalise::language::Magnitude;
+use crate::text::verbalise::language::{Magnitude, Part};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::{Scan, is_gap, lower};
@@ -14,6 +14,8 @@ pub(super) struct Amount {
     pub(super) magnitude: Option<&'static Magnitude>,
 }
 
+/// A number of millions without a rest is a noun in many languages.
+pub(in crate::text::verbalise) const MILLION: u64 = 1_000_000;
 /// Years that are told as such without a word that says so.
 const LIKELY_YEARS: std::ops::RangeInclusive<u64> = 1900..=2099;
 /// Years behind a word that opens one.
@@ -26,6 +28,18 @@ impl Amount {
         let one = (speech.language().is_one)(&self.number);
         let word = if one { magnitude.one } else { magnitude.other };
         format!("{} {word}", speech.number(&self.number, magnitude.gender))
+    }
+
+    /// The word that links it to what is counted, where the language has one: `un millón de euros`.
+    pub(super) fn link(&self, speech: &Speech) -> Option<&'static str> {
+        let language = speech.language();
+        let links = language.magnitudes.iter().any(|m| m.linked) && !language.of.is_empty();
+        let round = || {
+            let n = self.number.value().filter(|_| self.number.fraction.is_empty());
+            n.is_some_and(|n| n > 0 && n.is_multiple_of(MILLION))
+        };
+        let linked = self.magnitude.map_or_else(round, |m| m.linked);
+        (links && linked).then_some(language.of)
     }
 
     /// Its words where it stands alone.
@@ -67,7 +81,9 @@ fn magnitude<'a>(
             && word.at_word_end();
         // "200 mil": words that agree with what they count are plain text elsewhere.
         let whole = m.written.len() > 2;
-        let telling = money && (!parted || whole) || (!parted && is_large(m, word, speech));
+        let priced = word.next_visible().is_some_and(|c| "€$£".contains(c));
+        let telling =
+            (money && (!parted || whole || priced)) || (!parted && is_large(m, word, speech));
         (written && (!m.money_only || telling) && (short || parted || !hyphen)).then_some((word, m))
     };
     // "mil millones" before "mil".
@@ -260,13 +276,22 @@ pub(super) fn vulgar(c: char) -> Option<(u64, u64)> {
     SIGNS.iter().find(|s| s.0 == c).map(|&(_, above, below)| (above, below))
 }
 
-fn say_fraction<'a>(
+/// A fraction in words, perhaps behind a whole number, with the unit behind it.
+pub(super) fn say_fraction<'a>(
     end: Scan<'a>,
     whole: Option<u64>,
     above: u64,
     below: u64,
     speech: &Speech,
 ) -> Option<Reading<'a>> {
+    let gender = measure::gender(end, speech).or_else(|| speech.noun(end));
+    let part_of = |gender| {
+        let part = Part { whole, above, below, gender };
+        (speech.language().part_of)(speech, &part)
+    };
+    if let Some(said) = gender.and_then(part_of) {
+        return Some(measure::with_noun(end, said, whole.is_none(), speech));
+    }
     let part = (speech.language().fraction)(speech, above, below)?;
     let Some(whole) = whole else { return Some(measure::with_noun(end, part, true, speech)) };
     let said = (speech.language().mixed)(&speech.count(whole), &part, (above, below));

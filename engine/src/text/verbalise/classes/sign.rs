@@ -208,8 +208,7 @@ fn power<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
 pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let c = scan.peek()?;
     if let Some((above, below)) = vulgar(c) {
-        let said = (speech.language().fraction)(speech, above, below)?;
-        return Some((scan.skip(1), said));
+        return super::number::say_fraction(scan.skip(1), None, above, below, speech);
     }
     if let Some(digit) = raised(c) {
         let power = !('₀'..='₉').contains(&c)

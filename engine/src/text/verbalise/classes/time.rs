@@ -95,9 +95,21 @@ fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
             scan = ahead;
         }
     }
+    // 15.45 h
+    let mut pointed = scan;
+    if !minutes && pointed.eat('.') {
+        let digits = pointed.digits();
+        let minute = number(digits).filter(|&m| digits.len() == 2 && m < 60);
+        if let Some(minute) = minute.filter(|_| hours(pointed, true, speech).is_some()) {
+            time.minute = minute;
+            minutes = true;
+            scan = pointed;
+        }
+    }
     let signed = hours(scan, minutes, speech);
     if let Some((end, minute)) = signed {
         time.minute = minute.unwrap_or(time.minute);
+        time.named = true;
         minutes = true;
         scan = end;
     }

@@ -49,8 +49,11 @@ pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Readin
     let behind = if dotted { end.skip(1) } else { end };
     let table = speech.language().abbreviations.iter().filter(|a| a.written == word);
     let found = table.into_iter().find(|a| holds(a, scan, end, dotted, speech))?;
-    let spoken =
-        if word.contains('.') { as_written(found.spoken, scan) } else { found.spoken.to_owned() };
+    let spoken = if word.contains('.') && found.kind != Short::Title {
+        as_written(found.spoken, scan)
+    } else {
+        found.spoken.to_owned()
+    };
     if dotted && closes(found, behind, speech) {
         return Some((end, spoken));
     }
@@ -145,7 +148,9 @@ fn holds(
             };
             let ambiguous = speech.language().abbreviations.iter().any(street);
             let certain = !ambiguous && dotted;
-            let holds = if capital { name || certain } else { name && certain };
+            // "ING Direct" and "D" are no titles.
+            let loud = !dotted && !end.since(scan).iter().any(|c| c.is_lowercase());
+            let holds = if capital { name || certain } else { name && certain } && !loud;
             holds && !(ambiguous && is_behind_name(scan, speech))
         }
         Short::Number => {
@@ -279,8 +284,8 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         return Some((scan, (language.regnal)(speech, n, &before)));
     }
     let next = lower_case(scan.next_word());
-    if let Some((_, gender)) = language.ordered.iter().find(|(noun, _)| *noun == next) {
-        return Some((scan, speech.ordinal(n, *gender)));
+    if let Some(ordinal) = (language.ordered)(speech, n, &next) {
+        return Some((scan, ordinal));
     }
     // "Rocky II", "John Smith III"; one letter alone is a letter.
     let certain = letters.len() >= 3 && letters.iter().all(|c| "IVX".contains(*c));

@@ -6,6 +6,9 @@
 mod english;
 mod german;
 mod other;
+mod romance;
+mod spanish;
+pub(super) mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -47,6 +50,18 @@ pub(super) struct Date {
     pub(super) year: Option<u32>,
     /// The month was written before the day.
     pub(super) month_first: bool,
+    /// The day was written as an ordinal.
+    pub(super) ordinal: bool,
+}
+
+/// A part of a noun, perhaps behind a whole number: 3/4 cup, 1 1/2 cups.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) whole: Option<u64>,
+    pub(super) above: u64,
+    pub(super) below: u64,
+    /// That of the noun.
+    pub(super) gender: Gender,
 }
 
 /// A time of day.
@@ -57,6 +72,8 @@ pub(super) struct Time {
     pub(super) second: Option<u32>,
     /// `am` or `pm` was written.
     pub(super) half: Option<Half>,
+    /// A sign for hours was written.
+    pub(super) named: bool,
 }
 
 /// Half of the day.
@@ -143,8 +160,8 @@ pub(super) struct Language {
     pub(super) hour_signs: &'static [&'static str],
     /// Lengths of the groups of telephone numbers that nothing else tells.
     pub(super) telephones: &'static [&'static [usize]],
-    /// Nouns behind a Roman numeral that is their ordinal: `XX aniversario`.
-    pub(super) ordered: &'static [(&'static str, Gender)],
+    /// The words of a Roman numeral before a noun, in lower case, that is put in order by it: `XX aniversario`.
+    pub(super) ordered: fn(&Speech, u64, &str) -> Option<String>,
     /// A day may stand behind its month: May 5.
     pub(super) day_last: bool,
     /// Times have `am` and `pm`.
@@ -161,6 +178,8 @@ pub(super) struct Language {
     pub(super) date: fn(&Speech, &Date, &str) -> String,
     pub(super) time: fn(&Speech, &Time) -> String,
     pub(super) fraction: fn(&Speech, u64, u64) -> Option<String>,
+    /// A fraction, perhaps behind a whole number, before a noun of a gender, where that has words of its own: `media taza`.
+    pub(super) part_of: fn(&Speech, &Part) -> Option<String>,
     /// The words of a whole number before the noun at the place behind it, where these are not those of the number alone:
     /// `1 Stunde`.
     pub(super) before_noun: fn(&Speech, u64, Scan<'_>) -> Option<String>,
@@ -242,7 +261,7 @@ pub(super) struct Magnitude {
 }
 
 /// A currency sign or what is written in its place.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Currency {
     pub(super) sign: &'static str,
     pub(super) one: &'static str,
@@ -327,7 +346,7 @@ impl Tongue {
                 (data!("de.rbnf"), data!("de.words"), data!("de.emoji"), &german::GERMAN)
             }
             ids::Language::Spanish => {
-                (data!("es.rbnf"), data!("es.words"), data!("es.emoji"), &other::SPANISH)
+                (spanish::RULES, data!("es.words"), data!("es.emoji"), &spanish::SPANISH)
             }
             ids::Language::French => {
                 (data!("fr.rbnf"), data!("fr.words"), data!("fr.emoji"), &other::FRENCH)
@@ -348,6 +367,10 @@ impl Tongue {
             "en-US" | "en-CA" => (rules, ""),
             tag if tag.starts_with("en-") => (rules, data!("en-GB.words")),
             _ => (rules, ""),
+        };
+        let language = match locale.tag() {
+            "es-MX" | "es-AR" | "es-CL" | "es-CO" => &spanish::WITH_PESOS,
+            _ => language,
         };
         let names = Names::read(&[region, names], emoji);
         Self {

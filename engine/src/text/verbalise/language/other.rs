@@ -11,11 +11,6 @@ const GENDERS: [&str; 3] =
 const ORDINALS: [&str; 3] =
     ["spellout-ordinal-masculine", "spellout-ordinal-feminine", "spellout-ordinal-masculine"];
 
-pub(super) const SPANISH: Language = Language {
-    words: Words { minus: "menos", percent: "por ciento", to: "a", and: "y", ..NO_WORDS },
-    ..BARE
-};
-
 pub(super) const FRENCH: Language = Language {
     is_one: |number| number.is(0) || number.is(1),
     words: Words { minus: "moins", percent: "pour cent", to: "à", and: "et", ..NO_WORDS },
@@ -85,7 +80,8 @@ pub(super) const BARE: Language = Language {
     bare_percent: false,
     hour_signs: &[],
     telephones: &[],
-    ordered: &[],
+    ordered: |_, _, _| None,
+    part_of: |_, _| None,
     day_last: false,
     halves: false,
     decades: None,

@@ -2,6 +2,7 @@
 
 mod english;
 mod german;
+mod spanish;
 
 use proptest::prelude::*;
 
@@ -75,10 +76,11 @@ fn emoji_are_named_where_they_are_not_dropped() {
     assert_eq!(say(false), "Done party popper thumbs up woman!");
 }
 
-/// Pieces that readings are made of, so that random texts are full of them.
+/// Random texts that are full of what is read.
 fn spoken_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        prop::sample::select([english::PIECES, german::PIECES].concat()).prop_map(str::to_owned),
+        prop::sample::select([english::PIECES, german::PIECES, spanish::PIECES].concat())
+            .prop_map(str::to_owned),
         "(?s).{0,4}",
     ];
     prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())

@@ -84,7 +84,8 @@ pub(super) const ENGLISH: Language = Language {
     bare_percent: false,
     hour_signs: &[],
     telephones: &[],
-    ordered: &[],
+    ordered: |_, _, _| None,
+    part_of: |_, _| None,
     day_last: true,
     halves: true,
     decades: Some(decades),
@@ -145,7 +146,7 @@ fn date(speech: &Speech, date: &Date, before: &str) -> String {
 }
 
 fn time(speech: &Speech, time: &Time) -> String {
-    let Time { hour, minute, second, half } = *time;
+    let Time { hour, minute, second, half, .. } = *time;
     let mut out = speech.count(hour.into());
     match minute {
         0 if second.is_some() => out.push_str(" oh oh"),

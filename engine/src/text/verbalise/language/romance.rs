@@ -1,0 +1,62 @@
+//! What Spanish, Portuguese and Italian have in common: numbers agree with nouns, and digits behind a decimal mark are
+//! told as a number.
+
+use crate::text::verbalise::classes::MILLION;
+use crate::text::verbalise::names::Gender;
+use crate::text::verbalise::scan::Scan;
+use crate::text::verbalise::speech::Speech;
+
+/// Most digits behind a decimal mark that are told as one number.
+const DECIMALS_MAX: usize = 3;
+
+/// The digits behind a decimal mark: `tres coma catorce`, but one by one where a nought stands in front.
+pub(super) fn decimals(speech: &Speech, digits: &str) -> String {
+    match digits.parse() {
+        Ok(n) if digits.len() <= DECIMALS_MAX && !digits.starts_with('0') => speech.count(n),
+        _ => speech.digits(digits),
+    }
+}
+
+/// A whole number before the noun at a place, in its gender. A voice need not wait for the noun where the number has
+/// only one form.
+pub(super) fn before_noun(
+    speech: &Speech,
+    n: u64,
+    behind: Scan<'_>,
+    is_plural: fn(&str) -> bool,
+) -> Option<String> {
+    let bare = speech.count(n);
+    if n > 0 && n.is_multiple_of(MILLION) {
+        return speech.noun(behind).map(|_| format!("{bare} {}", speech.language().of));
+    }
+    let shows = |gender| speech.cardinal(n, gender) != bare;
+    if !shows(Gender::Masculine) && !shows(Gender::Feminine) {
+        return None;
+    }
+    let noun: String = behind.next_word().iter().collect();
+    // "200 mil personas" takes its gender from the second word.
+    if noun == "mil" {
+        let mut second = behind;
+        second.blanks();
+        second.letters();
+        return Some(speech.cardinal(n, speech.noun(second).unwrap_or_default()));
+    }
+    let agrees = n == 1 || is_plural(&noun);
+    (speech.language().noun)(&noun).filter(|_| agrees).map(|gender| speech.cardinal(n, gender))
+}
+
+/// Whether the noun behind a number is counted by it.
+pub(super) fn is_counted(behind: Scan<'_>, noun: fn(&str) -> Option<Gender>) -> bool {
+    let word: String = behind.next_word().iter().collect();
+    noun(&word).is_some()
+}
+
+/// A word that could be a noun: small letters, more than one.
+pub(super) fn is_noun_like(word: &str) -> bool {
+    word.chars().nth(1).is_some() && word.chars().all(char::is_lowercase)
+}
+
+/// Whether a word has one of these endings.
+pub(super) fn ends(word: &str, endings: &[&str]) -> bool {
+    endings.iter().any(|ending| word.ends_with(ending))
+}
