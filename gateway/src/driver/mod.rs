@@ -12,6 +12,7 @@ mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
+use std::mem;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -68,6 +69,7 @@ pub(crate) async fn drive(
         clock,
         streams,
         turn: 0,
+        has_encoded: false,
         backlog: VecDeque::new(),
         meter,
         sessions,
@@ -142,6 +144,8 @@ struct Driver<'a> {
     streams: BTreeMap<Handle, Stream>,
     /// Whose sound was encoded last.
     turn: Handle,
+    /// Sound was encoded since the task last gave way.
+    has_encoded: bool,
     /// What the engine had no room for. While there is anything, the client is not read.
     backlog: VecDeque<Output>,
     meter: SessionMeter,
@@ -293,6 +297,11 @@ impl<'a> Driver<'a> {
         {
             return Poll::Ready(Happened::Input(input));
         }
+        if mem::take(&mut self.has_encoded) {
+            // Other sessions' messages go first: a barge-in must not wait until everybody's sound is encoded.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         self.poll_streams(cx).map(Happened::Input)
     }
 
@@ -341,6 +350,7 @@ impl<'a> Driver<'a> {
             if let News::Packets { packets, waited, .. } = &news {
                 let since = waited.map(|waited| now.saturating_sub(waited));
                 self.meter.packets(handle, packets.len(), since);
+                self.has_encoded = true;
             }
             if stream.is_over() {
                 self.streams.remove(&handle);
