@@ -407,7 +407,7 @@ fn misuse_of_contexts_is_told_by_code() {
     rig.send(json!({"type": "end", "ctx": "a"}));
     rig.send(text("a", 0, "hello"));
     rig.send(json!({"type": "flush", "ctx": "a"}));
-    rig.send(json!({"type": "end", "ctx": "a"}));
+    rig.send(json!({"type": "end", "ctx": "x"}));
     rig.send(json!({"type": "played", "ctx": "x", "pos": 1}));
     rig.send(json!({"type": "played", "ctx": "a", "pos": 1}));
     let expected = [
@@ -415,12 +415,26 @@ fn misuse_of_contexts_is_told_by_code() {
         "ctx_exists",
         "ctx_ended",
         "ctx_ended",
-        "ctx_ended",
+        "ctx_unknown",
         "ctx_unknown",
         "played_beyond_sent",
     ];
     assert_eq!(rig.errors(), expected);
     assert!(rig.texts("error").iter().all(|e| e["fatal"] == false));
+}
+
+#[test]
+fn an_end_that_is_said_again_changes_nothing() {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.send(text("a", 0, "Bye."));
+    rig.send(json!({"type": "end", "ctx": "a"}));
+    rig.send(json!({"type": "end", "ctx": "a"}));
+    rig.speak(1, 0, 5, true);
+    rig.done(1, 2_400);
+    rig.send(json!({"type": "end", "ctx": "a"}));
+    assert_eq!(rig.outputs.iter().filter(|o| matches!(o, Output::End(1))).count(), 1);
+    assert_eq!((rig.errors(), rig.texts("context.done").len()), (vec![], 1));
 }
 
 #[test]

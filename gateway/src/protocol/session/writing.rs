@@ -142,23 +142,24 @@ impl Session {
         }
     }
 
+    /// No more text. Said again it says nothing new, also when the context is over by now.
     pub(super) fn end_context(&mut self, id: &str) {
-        let Some(handle) = self.find(id, "end", None) else { return };
-        if !self.end_live(handle) {
-            let error = ErrorEvent::new(Code::CtxEnded, "the context was ended before");
-            self.error(error.of(id).about("end", None));
+        match self.names.get(id) {
+            Some(&handle) => self.end_live(handle),
+            None => {
+                let error = ErrorEvent::new(Code::CtxUnknown, "no such context");
+                self.error(error.of(id).about("end", None));
+            }
         }
     }
 
-    /// Returns whether it had not ended before.
-    pub(super) fn end_live(&mut self, handle: Handle) -> bool {
-        let Some(context) = self.live.get_mut(&handle) else { return false };
+    pub(super) fn end_live(&mut self, handle: Handle) {
+        let Some(context) = self.live.get_mut(&handle) else { return };
         if context.phase != ContextPhase::Open {
-            return false;
+            return;
         }
         context.phase = ContextPhase::Ended;
         self.timers.clear(Timer::ContextIdle(handle));
         self.outputs.push_back(Output::End(handle));
-        true
     }
 }
