@@ -142,7 +142,7 @@ impl Alignment {
     /// The last word that had begun when `played` samples were heard.
     pub(crate) fn begun(&self, text: &str, played: u64, generated: u64) -> Option<Range<usize>> {
         let mut clock = self.clock(generated);
-        words(text)
+        self.split(text)
             .map(|word| word.chars)
             .take_while(|word| clock.time(word).is_some_and(|sounds| sounds.start < played))
             .last()
@@ -170,7 +170,7 @@ impl Alignment {
     /// The words of `text` that end behind the start and at or before the end of a range. Of ranges that follow each other,
     /// each frozen before it is asked for, every word lies in one.
     pub(crate) fn words(&self, text: &str, ended: Range<u64>) -> Timings {
-        self.ended(words(text).map(|word| word.chars), ended)
+        self.ended(self.split(text).map(|word| word.chars), ended)
     }
 
     /// The characters of `text`, blanks among them; see [`Alignment::words`].
@@ -182,7 +182,7 @@ impl Alignment {
     pub(crate) fn heard(&self, text: &str, played: u64, generated: u64) -> Heard {
         let mut clock = self.clock(generated);
         let mut heard = Heard::nothing();
-        for (index, word) in words(text).enumerate() {
+        for (index, word) in self.split(text).enumerate() {
             let Some(sounds) = clock.time(&word.chars) else { break };
             if 2 * played < sounds.start + sounds.end {
                 break;
@@ -193,6 +193,26 @@ impl Alignment {
             heard.partial_word = sounds.end > played;
         }
         heard
+    }
+
+    /// The words of a text: what stands between blanks. A chunk ends a word too, for what follows is said on its own.
+    fn split<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Word> + 'a {
+        let mut chars = text.char_indices().enumerate().peekable();
+        let mut chunk_ends = self.spans.iter().map(|span| span.raw.end).peekable();
+        std::iter::from_fn(move || {
+            while chars.next_if(|(_, (_, c))| c.is_whitespace()).is_some() {}
+            let &(start, _) = chars.peek()?;
+            while chunk_ends.next_if(|&end| end <= start).is_some() {}
+            let end = chunk_ends.peek().copied().unwrap_or(usize::MAX);
+            let mut word = Word { chars: start..start, bytes_end: 0 };
+            while let Some((i, (byte, c))) =
+                chars.next_if(|&(i, (_, c))| i < end && !c.is_whitespace())
+            {
+                word.chars.end = i + 1;
+                word.bytes_end = byte + c.len_utf8();
+            }
+            Some(word)
+        })
     }
 
     fn ended(&self, pieces: impl Iterator<Item = Range<usize>>, ended: Range<u64>) -> Timings {
@@ -307,21 +327,6 @@ struct Word {
     bytes_end: usize,
 }
 
-/// What stands between blanks.
-fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
-    let mut chars = text.char_indices().enumerate().peekable();
-    std::iter::from_fn(move || {
-        while chars.next_if(|(_, (_, c))| c.is_whitespace()).is_some() {}
-        let &(start, _) = chars.peek()?;
-        let mut word = Word { chars: start..start, bytes_end: 0 };
-        while let Some((i, (byte, c))) = chars.next_if(|(_, (_, c))| !c.is_whitespace()) {
-            word.chars.end = i + 1;
-            word.bytes_end = byte + c.len_utf8();
-        }
-        Some(word)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -399,6 +404,20 @@ mod tests {
     }
 
     #[test]
+    fn a_word_ends_with_its_chunk() {
+        let mut alignment = Alignment::default();
+        let text = "one.Two ";
+        alignment.chunk(0..4);
+        alignment.chunk_end(&(0..4), 4_000);
+        assert_eq!(timed(&alignment.words(text, 0..4_000)), [(0..4, 0..4_000)]);
+        alignment.chunk(4..8);
+        alignment.chunk_end(&(4..8), 8_000);
+        assert_eq!(timed(&alignment.words(text, 4_000..8_000)), [(4..7, 4_000..7_000)]);
+        let heard = alignment.heard(text, 4_000, 8_000);
+        assert_eq!((heard.text.as_str(), heard.last_word_index), ("one.", 0));
+    }
+
+    #[test]
     fn the_place_of_a_text_is_settled_when_its_chunk_has_ended() {
         let mut alignment = Alignment::default();
         assert_eq!((alignment.settled(0), alignment.settled(4)), (Some(0), None));
@@ -468,7 +487,9 @@ mod tests {
                 alignment.freeze(ended.end);
                 told.extend(alignment.words(text, ended).timed);
             }
-            let expected: Vec<Range<usize>> = words(text).map(|word| word.chars).collect();
+            let expected: Vec<Range<usize>> =
+                alignment.split(text).map(|word| word.chars).collect();
+            assert_eq!(expected.len(), 10);
             assert_eq!(told.iter().map(|w| w.chars.clone()).collect::<Vec<_>>(), expected);
             assert!(told.is_sorted_by(|a, b| a.samples.end <= b.samples.start));
         }
