@@ -48,6 +48,37 @@ pub enum Severity {
 }
 
 impl Code {
+    /// All of them, in their order above.
+    pub(crate) const ALL: [Self; 27] = [
+        Self::BadMessage,
+        Self::Unauthorized,
+        Self::UnknownVoice,
+        Self::UnknownModel,
+        Self::UnknownLanguage,
+        Self::UnknownStyle,
+        Self::UnsupportedAudio,
+        Self::BadOption,
+        Self::CtxExists,
+        Self::CtxUnknown,
+        Self::CtxEnded,
+        Self::SeqGap,
+        Self::TooManyContexts,
+        Self::TextOverflow,
+        Self::TextTooLong,
+        Self::PlayedBeyondSent,
+        Self::CtxIdle,
+        Self::Overloaded,
+        Self::ResumeUnknown,
+        Self::SlowConsumer,
+        Self::IdleTimeout,
+        Self::StartTimeout,
+        Self::Replaced,
+        Self::MessageTooBig,
+        Self::EngineFailed,
+        Self::ShuttingDown,
+        Self::Internal,
+    ];
+
     /// What it ends. [`Code::BadMessage`] ends a session too, but only by its number.
     pub fn severity(self) -> Severity {
         match self {
@@ -127,8 +158,14 @@ mod tests {
 
     #[test]
     fn a_code_is_called_the_same_in_messages_and_in_close_reasons() {
-        for code in [Code::BadMessage, Code::CtxIdle, Code::ShuttingDown, Code::PlayedBeyondSent] {
+        for code in Code::ALL {
             assert_eq!(serde_json::to_value(code).unwrap(), code.name());
         }
+    }
+
+    #[test]
+    fn no_code_is_left_out_of_all() {
+        assert!(Code::ALL.iter().enumerate().all(|(at, code)| *code as usize == at));
+        assert_eq!(Code::ALL.last(), Some(&Code::Internal), "the last one of the list above");
     }
 }

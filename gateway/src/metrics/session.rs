@@ -10,6 +10,9 @@ use crate::access::Access;
 use crate::driver::Clock;
 use crate::protocol::{Handle, Note, Sound};
 
+/// The reason in the answer to a cancel that names no context.
+const NO_CONTEXT: &str = "unknown";
+
 /// Counts one session.
 pub(crate) struct SessionMeter {
     metrics: Arc<Metrics>,
@@ -82,7 +85,7 @@ impl SessionMeter {
                 wire.contexts.cancel_seconds.observe(answered_after.as_secs_f64());
                 if *late {
                     wire.contexts.late_cancels.inc();
-                } else if self.contexts.pop().is_some() {
+                } else if *reason != NO_CONTEXT && self.contexts.pop().is_some() {
                     wire.contexts.cancelled.with_label_values(&[reason]).inc();
                 }
             }
@@ -166,6 +169,7 @@ fn outcome(close: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::wire::OUTCOMES;
 
     const fn ms(ms: u64) -> Option<Duration> {
         Some(Duration::from_millis(ms))
@@ -180,6 +184,12 @@ mod tests {
         assert_eq!(flow.send(1, false), None);
         flow.give(4, ms(20));
         assert_eq!((flow.send(3, false), flow.send(1, false)), (None, ms(20)));
+    }
+
+    #[test]
+    fn every_outcome_has_a_series_from_the_start() {
+        let closes = [1000, 1007, 1011, 1012, 4400, 4401, 4408, 4409, 4429];
+        assert!(closes.iter().all(|&close| OUTCOMES.contains(&outcome(close))));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use prometheus::{
     Counter, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
 };
 
+use crate::error::Code;
+
 /// Seconds from a context's first text to its first packet. The promise is 150 ms; a turn above a second is felt by everybody.
 const FIRST_AUDIO_SECONDS: &[f64] =
     &[0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.2, 0.25, 0.3, 0.4, 0.6, 1.0, 2.0, 5.0, 10.0];
@@ -18,6 +20,26 @@ const EVENT_TO_WRITE_SECONDS: &[f64] =
 const GAP_SECONDS: &[f64] = &[0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.3, 0.6, 1.2, 2.5, 5.0];
 /// Seconds of a session: a request, a turn, a call, a long call.
 const SESSION_SECONDS: &[f64] = &[1.0, 5.0, 15.0, 30.0, 60.0, 180.0, 600.0, 1800.0, 7200.0];
+
+/// How sessions end.
+pub(super) const OUTCOMES: [&str; 9] = [
+    "ended",
+    "gone",
+    "internal",
+    "misuse",
+    "overloaded",
+    "replaced",
+    "shutting_down",
+    "timeout",
+    "unauthorized",
+];
+/// Why sessions and requests find no place.
+pub(super) const REFUSALS: [&str; 3] = ["draining", "full", "key"];
+/// Why contexts are cancelled.
+pub(super) const CANCELS: [&str; 7] =
+    ["client", "error", "gone", "idle", "replaced", "session_end", "shutting_down"];
+/// Why listeners run dry.
+pub(super) const CAUSES: [&str; 2] = ["server", "text"];
 
 /// What happens at the sockets.
 pub(crate) struct Wire {
@@ -69,7 +91,7 @@ impl Wire {
     /// New counters, known to the registry.
     pub(crate) fn new(registry: &Registry) -> Self {
         let r = Registrar(registry);
-        Self {
+        let wire = Self {
             requests: r.counters(
                 "dovecote_http_requests_total",
                 "HTTP requests that were answered, upgrades among them.",
@@ -78,7 +100,22 @@ impl Wire {
             sessions: Sessions::new(&r),
             contexts: Contexts::new(&r),
             sound: Sound::new(&r),
-        }
+        };
+        wire.begin_at_zero();
+        wire
+    }
+
+    /// Makes every series whose labels are known beforehand: the first error of a kind is then a rise from zero, which
+    /// alerts see, and what is on the page does not depend on who has called.
+    fn begin_at_zero(&self) {
+        let all = |of: &IntCounterVec, values: &[&str]| {
+            values.iter().for_each(|value| of.with_label_values(&[value]).inc_by(0));
+        };
+        all(&self.sessions.ended, &OUTCOMES);
+        all(&self.sessions.refused, &REFUSALS);
+        all(&self.sessions.errors, &Code::ALL.map(Code::name));
+        all(&self.contexts.cancelled, &CANCELS);
+        all(&self.sound.underruns, &CAUSES);
     }
 }
 
@@ -183,14 +220,9 @@ impl Sound {
 
 #[cfg(test)]
 impl Wire {
-    /// Makes a series of every metric that has labels.
+    /// Makes a series of every metric that begins with its first event.
     pub(super) fn touch(&self) {
         self.requests.with_label_values(&["other", "2xx"]);
-        self.sessions.ended.with_label_values(&["ended"]);
-        self.sessions.refused.with_label_values(&["full"]);
-        self.contexts.cancelled.with_label_values(&["client"]);
-        self.sessions.errors.with_label_values(&["internal"]);
-        self.sound.underruns.with_label_values(&["server"]);
     }
 }
 
