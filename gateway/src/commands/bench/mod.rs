@@ -6,6 +6,7 @@
 //!                     +------------- tally ---------------+
 //! ```
 
+mod buckets;
 mod caller;
 mod line;
 mod plan;
@@ -167,6 +168,7 @@ async fn measure(args: &Args, flags: &Flags, plan: Plan) -> Result<Report, Comma
     let warm = Caller::new(&town, Chance::new(args.seed)).warm_up().await;
     warm.map_err(|e| CommandError::Bench(format!("{address}: {e}")))?;
 
+    let counted = server::held_now(&address).await.event_to_write;
     let before = own.as_ref().and_then(Server::resident_bytes);
     let (client_cpu, server_cpu) = (ProcessTime::now(), own.as_ref().and_then(Server::cpu));
     let began = town.clock.now();
@@ -174,6 +176,7 @@ async fn measure(args: &Args, flags: &Flags, plan: Plan) -> Result<Report, Comma
     let wall = town.clock.now().saturating_sub(began);
     let server_cpu = own.as_ref().and_then(Server::cpu).zip(server_cpu);
     let growth = most.zip(before).map(|(most, before)| most.saturating_sub(before));
+    let held = server::held(&address, &town.clock).await;
     Ok(Report {
         tally: town.tally(|tally| tally.clone()),
         sessions: args.sessions,
@@ -182,7 +185,8 @@ async fn measure(args: &Args, flags: &Flags, plan: Plan) -> Result<Report, Comma
         start_to_ready: own.as_ref().map(|own| own.start_to_ready),
         client_cpu: client_cpu.elapsed(),
         server_cpu: server_cpu.map(|(after, before)| after.saturating_sub(before)),
-        held: server::held(&address, &town.clock).await,
+        event_to_write: held.event_to_write.since(&counted),
+        held,
     })
 }
 

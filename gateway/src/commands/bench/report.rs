@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::buckets::Buckets;
 use super::server::Held;
 use super::tally::{Tally, Times};
 
@@ -22,6 +23,8 @@ pub(super) struct Report {
     /// Processor time of a server of our own.
     pub(super) server_cpu: Option<Duration>,
     pub(super) held: Held,
+    /// What the server adds between its engine and its sockets, as it counts it.
+    pub(super) event_to_write: Buckets,
 }
 
 impl Report {
@@ -43,6 +46,10 @@ impl Report {
             "real_time_factor": { "p50": tally.real_time_factor().map(rounded) },
             "aggregate_real_time_factor": self.aggregate().map(rounded),
             "cancel_ms": percentiles(&tally.cancel, &[50, 99]),
+            "event_to_write_ms": {
+                "p50": self.event_to_write.percentile_ms(50.0).map(rounded),
+                "p99": self.event_to_write.percentile_ms(99.0).map(rounded),
+            },
             "continuity_errors": tally.continuity_errors,
             "audio_after_cancel": tally.audio_after_cancel,
             "audio_s": rounded(tally.audio.as_secs_f64()),
@@ -84,6 +91,10 @@ impl Report {
         let dry = format!("{} turns, {:.0} ms", tally.underruns, tally.dry.as_secs_f64() * 1e3);
         row("listeners who ran dry", dry);
         row("packets late", in_words(&tally.late, &[50, 99]));
+        let added = |p: u32| self.event_to_write.percentile_ms(p.into());
+        let added = added(50).zip(added(99));
+        let added = added.map(|(half, most)| format!("p50 {half:.1} ms, p99 {most:.1} ms"));
+        row("engine to socket", added.unwrap_or_else(|| "unknown".to_owned()));
         row("sound not contiguous", tally.continuity_errors.to_string());
         row("cancel to answer", in_words(&tally.cancel, &[50, 99]));
         row("sound after the answer", tally.audio_after_cancel.to_string());
@@ -148,6 +159,7 @@ mod tests {
             client_cpu: Duration::ZERO,
             server_cpu: None,
             held: Held::default(),
+            event_to_write: Buckets::default(),
         }
     }
 
@@ -158,6 +170,7 @@ mod tests {
         assert_eq!(json["cancel_ms"], json!({"p50": null, "p99": null}));
         assert_eq!(json["engine"], json!({"kv_blocks_in_use_end": null, "contexts_end": null}));
         assert!(json["aggregate_real_time_factor"].is_null());
+        assert_eq!(json["event_to_write_ms"], json!({"p50": null, "p99": null}));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, ChildStderr, Command};
 
+use super::buckets::Buckets;
 use crate::commands::speaker::Kind;
 use crate::config::Flags;
 use crate::driver::Clock;
@@ -40,10 +41,12 @@ pub(super) struct Server {
 }
 
 /// What an engine holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Held {
     pub(super) contexts: Option<u64>,
     pub(super) kv_blocks: Option<u64>,
+    /// From sound leaving the engine to its first packet at the socket, since the server's start.
+    pub(super) event_to_write: Buckets,
 }
 
 impl Server {
@@ -143,15 +146,20 @@ async fn drain(mut stderr: BufReader<ChildStderr>) {
 pub(super) async fn held(address: &str, clock: &Clock) -> Held {
     let since = clock.now();
     loop {
-        let held = match get(address, "/metrics").await {
-            Ok((200, page)) => read_held(&page),
-            _ => return Held::default(),
-        };
+        let held = held_now(address).await;
         let is_empty = held.contexts.unwrap_or(0) + held.kv_blocks.unwrap_or(0) == 0;
         if is_empty || clock.now() > since + IDLE_LIMIT {
             return held;
         }
         tokio::time::sleep(READY_POLL).await;
+    }
+}
+
+/// The same at once; nothing of a server that does not show its metrics.
+pub(super) async fn held_now(address: &str) -> Held {
+    match get(address, "/metrics").await {
+        Ok((200, page)) => read_held(&page),
+        _ => Held::default(),
     }
 }
 
@@ -165,6 +173,7 @@ fn read_held(page: &str) -> Held {
     Held {
         contexts: sum("dovecote_engine_contexts", ""),
         kv_blocks: sum("dovecote_engine_kv_blocks", "state=\"used\""),
+        event_to_write: Buckets::read(page, "dovecote_event_to_write_seconds"),
     }
 }
 
@@ -196,7 +205,10 @@ mod tests {
             dovecote_engine_kv_blocks{model=\"a\",stage=\"cb0\",state=\"used\"} 7\n\
             dovecote_engine_kv_blocks{model=\"a\",stage=\"cb1\",state=\"used\"} 3\n\
             dovecote_engine_kv_blocks{model=\"a\",stage=\"cb1\",state=\"free\"} 50\n";
-        assert_eq!(read_held(page), Held { contexts: Some(2), kv_blocks: Some(10) });
+        assert_eq!(
+            read_held(page),
+            Held { contexts: Some(2), kv_blocks: Some(10), ..Held::default() }
+        );
         assert_eq!(read_held("other 1"), Held::default());
     }
 }
