@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::bundle::Bundle;
-use engine::stub::{self, Script};
+use engine::stub::{self, Script, Timbre};
 use gateway::chance::Chance;
 use gateway::client::{
     CancelAt, ClientError, Event, Flow, Opening, Resume, Session, SessionOptions, Target,
@@ -414,8 +414,8 @@ async fn settled(house: &House) -> Held {
 #[tokio::test(flavor = "multi_thread")]
 async fn tones_leave_nothing_behind() {
     // Quick, but not done before anybody can interrupt it.
-    let script = Script { rtf: STUB_RTF, ..Script::default() };
-    let (engine, _control) = stub::start(script).unwrap();
+    let script = Script { rtf: Some(STUB_RTF), ..Script::default() };
+    let (engine, _control) = stub::start(script, Timbre::Tones(None)).unwrap();
     let house = House::open(engine, Catalogue::of_manifest(&stub::manifest())).await;
     nothing_is_left_behind(house, setting("DOVECOTE_LEAK_DEEDS", 600) as usize, STUB_FILLS).await;
 }

@@ -21,6 +21,7 @@ const ENGINE_FACE: &[&str] = &[
     "Inspection",
     "Manner",
     "Options",
+    "Pcm",
     "Precision",
     "Progress",
     "Request",

@@ -7,12 +7,12 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::ContextId;
 use crate::event::{Event, Failure, Outbox, Summary};
 use crate::pipeline::AudioJob;
 use crate::sound::{Sound, Stream};
 use crate::stats::Stats;
 use crate::worker::Command;
+use crate::{ContextId, Pcm};
 
 /// What the engine asks of the audio side.
 pub(crate) enum AudioCommand {
@@ -108,7 +108,7 @@ impl Voice {
     }
 
     /// Sends samples and the marks that lie in them: what the samples mean before them, what they complete behind them.
-    fn release(&mut self, samples: Vec<f32>) {
+    fn release(&mut self, samples: Pcm) {
         let start = self.sent;
         self.sent += samples.len() as u64;
         let sent = self.sent;

@@ -15,17 +15,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use crate::{Error, Speech};
+use crate::{Error, Pcm, Speech};
 
 /// Something that happened to a context. The last event is exactly one of `Done`, `Cancelled`, `Failed`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// Sound that is final: 24 kHz mono, full scale 1.0, clipped.
+    /// Sound that is final, clipped.
     Audio {
         /// Position of the first sample on the context's timeline.
         start: u64,
         /// The samples, right behind those of the event before.
-        samples: Vec<f32>,
+        samples: Pcm,
     },
     /// A chunk of text was given to the model.
     Chunk {
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     fn audio(start: u64, n: usize) -> Event {
-        Event::Audio { start, samples: vec![0.0; n] }
+        Event::Audio { start, samples: vec![0.0; n].into() }
     }
 
     #[test]

@@ -175,6 +175,11 @@ impl Handle {
         self.resolver.voices.remove(name)
     }
 
+    /// Whether its speech can be heard; an engine for load tests may give silence of the right length.
+    pub fn is_heard(&self) -> bool {
+        self.resolver.sound.is_heard()
+    }
+
     /// What the engine has done and holds, as of its last step.
     pub fn stats(&self) -> Stats {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()

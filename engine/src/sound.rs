@@ -7,10 +7,10 @@ use codecs::codes::CodeError;
 use codecs::reconstruct::{self, Codec};
 use codecs::window::{End, Plan, SettingsError};
 
-use crate::ContextId;
 use crate::event::Event;
 use crate::pipeline::Settings;
 use crate::stub::{ToneStream, Tones};
+use crate::{ContextId, Pcm};
 
 /// A codec, shared by all contexts.
 #[derive(Clone)]
@@ -28,12 +28,20 @@ pub(crate) enum Stream {
 }
 
 /// Sound that may go out, in pieces, and how long the codec stands still behind each: not at all, if it is a real one.
-pub(crate) struct Pieces(pub(crate) Vec<(Duration, Vec<f32>)>);
+pub(crate) struct Pieces(pub(crate) Vec<(Duration, Pcm)>);
 
 /// Told when a stream is given to another codec than the one that made it.
 const FOREIGN: &str = "the stream of another codec; this is a bug";
 
 impl Sound {
+    /// Whether there is anything to hear; else all of it is silence.
+    pub(crate) fn is_heard(&self) -> bool {
+        match self {
+            Self::Codec(_) => true,
+            Self::Tones(tones) => tones.is_heard(),
+        }
+    }
+
     /// Takes in a context that is about to be opened.
     pub(crate) fn enrol(&self, context: ContextId, settings: &mut Settings) {
         if let Self::Tones(tones) = self {
@@ -71,7 +79,9 @@ impl Sound {
     ) -> Result<Stream, SettingsError> {
         Ok(match self {
             Self::Codec(codec) => Stream::Codec(Box::new(codec.stream(first_frames, seed)?)),
-            Self::Tones(tones) => Stream::Tones(Box::new(tones.stream(context, first_frames)?)),
+            Self::Tones(tones) => {
+                Stream::Tones(Box::new(tones.stream(context, first_frames, seed)?))
+            }
         })
     }
 
@@ -88,7 +98,7 @@ impl Sound {
         match (self, stream) {
             (Self::Codec(codec), Stream::Codec(stream)) => {
                 let samples = codec.push(stream, rows, end)?;
-                Ok(Pieces(vec![(Duration::ZERO, samples)]))
+                Ok(Pieces(vec![(Duration::ZERO, samples.into())]))
             }
             (Self::Tones(tones), Stream::Tones(stream)) => tones.push(stream, rows, end),
             _ => panic!("{FOREIGN}"),
@@ -98,7 +108,7 @@ impl Sound {
 
 impl Pieces {
     /// Gives the pieces one by one, standing still where the codec does.
-    pub(crate) fn each(self, mut give: impl FnMut(Vec<f32>)) {
+    pub(crate) fn each(self, mut give: impl FnMut(Pcm)) {
         for (stall, samples) in self.0 {
             give(samples);
             if !stall.is_zero() {

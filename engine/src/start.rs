@@ -263,10 +263,15 @@ fn encode(file: &Path, hearing: Option<&mut Hearing>) -> Result<Prompt, String> 
 }
 
 pub(crate) fn load_codec(bundle: &Bundle) -> Result<Codec, StartError> {
-    let manifest = &bundle.manifest;
-    let family = match &bundle.codec {
+    let silence = bundle.manifest.trailing.as_ref().map(|t| t.codes.clone());
+    Ok(Codec::new(load_family(bundle)?, silence)?)
+}
+
+/// The weights of a bundle's codec.
+pub(crate) fn load_family(bundle: &Bundle) -> Result<Family, LoadError> {
+    Ok(match &bundle.codec {
         bundle::Codec::Nano { folder } => {
-            Family::Nano(Box::new(Nano::load(folder, manifest.output_gain)?))
+            Family::Nano(Box::new(Nano::load(folder, bundle.manifest.output_gain)?))
         }
         bundle::Codec::DualCodecVibeVoice { dualcodec, dualcodec_config, vibevoice, .. } => {
             let config = self::dualcodec_config(dualcodec_config.as_deref())?;
@@ -276,9 +281,7 @@ pub(crate) fn load_codec(bundle: &Bundle) -> Result<Codec, StartError> {
             let tokenizer = vibevoice::Tokenizer::open(vibevoice)?;
             Family::Dual(Box::new(Dual::new(decoder, &config, tokenizer)))
         }
-    };
-    let silence = manifest.trailing.as_ref().map(|t| t.codes.clone());
-    Ok(Codec::new(family, silence)?)
+    })
 }
 
 pub(crate) fn dualcodec_config(file: Option<&Path>) -> Result<dualcodec::Config, LoadError> {

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::access;
+use crate::audio::Prepared;
 use crate::auth::{Caller, Over, Purse};
 use crate::config::Gateway;
 use crate::driver::Clock;
@@ -42,6 +43,8 @@ pub(crate) struct Server {
     pub(crate) sessions: Sessions,
     pub(crate) locks: Locks,
     pub(crate) metrics: Arc<Metrics>,
+    /// What is sent in the place of sound that cannot be heard.
+    pub(crate) prepared: Option<Prepared>,
     is_warm: AtomicBool,
     clock: Clock,
 }
@@ -151,6 +154,7 @@ pub async fn run_with(
         locks: locks.clone(),
         config,
         metrics: Arc::new(Metrics::new(engine.clone(), &model)),
+        prepared: (!engine.is_heard()).then(Prepared::default),
         engine,
         voices: voices.map_err(io::Error::other)?,
         is_warm: AtomicBool::new(false),

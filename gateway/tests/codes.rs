@@ -7,7 +7,7 @@ mod house;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::stub::{self, Script};
+use engine::stub::{self, Script, Timbre};
 use gateway::auth::digest_of;
 use gateway::config::{Gateway, Key};
 use gateway::protocol::Catalogue;
@@ -70,7 +70,7 @@ struct Provoked {
 
 /// A server with these settings, whose engine does this once it is ready.
 async fn house(script: Script, settings: Gateway) -> House {
-    let (engine, control) = stub::start(Script::default()).unwrap();
+    let (engine, control) = stub::start(Script::default(), Timbre::Tones(None)).unwrap();
     let fails = Script { fail_chunk: Some(0), ..Script::default() };
     control.set_script(Some(FAILS), fails).unwrap();
     settings.check().unwrap();
@@ -219,7 +219,7 @@ async fn unauthorized() -> Provoked {
 async fn slow_consumer() -> Provoked {
     let mut settings = Gateway::default();
     settings.limits.stall = SHORT;
-    let quick = Script { rtf: 0.0, chunk_samples: vec![LONGEST; 8], ..Script::default() };
+    let quick = Script { rtf: Some(0.0), chunk_samples: vec![LONGEST; 8], ..Script::default() };
     let house = house(quick, settings).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(SMALL_BUFFER).unwrap();
@@ -249,7 +249,7 @@ async fn replaced(house: &House) -> Provoked {
 }
 
 fn crowded() -> Script {
-    Script { rtf: CROWDED_RTF, chunk_samples: vec![LONGEST], ..Script::default() }
+    Script { rtf: Some(CROWDED_RTF), chunk_samples: vec![LONGEST], ..Script::default() }
 }
 
 /// A session with as many listeners as the engine can supply.

@@ -7,7 +7,7 @@ mod house;
 
 use std::sync::Arc;
 
-use engine::stub::{self, Script};
+use engine::stub::{self, Script, Timbre};
 use gateway::config::Gateway;
 use gateway::protocol::Catalogue;
 use house::wire::Wire;
@@ -205,7 +205,7 @@ impl Server {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_session_on_the_page_is_what_happens() {
     let script = Script { samples: Some(ANSWER_SAMPLES), ..Script::default() };
-    let (engine, _control) = stub::start(script).unwrap();
+    let (engine, _control) = stub::start(script, Timbre::Tones(None)).unwrap();
     let catalogue = Catalogue::of_manifest(&stub::manifest());
     let house = House::of((Arc::new(engine), catalogue), Gateway::default()).await;
     let mut server = Server::connect(&house).await;

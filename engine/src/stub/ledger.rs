@@ -15,6 +15,8 @@ const CONTEXTS_MAX: usize = 4_096;
 const SCRIPTS_MAX: usize = 4_096;
 /// Chunks of a context that are remembered.
 const CHUNKS_MAX: usize = 1_024;
+/// Frames of codes of a context that are remembered.
+const FRAMES_MAX: usize = 4_096;
 
 /// What a context was told and did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,6 +37,9 @@ pub struct ContextReport {
     pub pieces: Vec<usize>,
     /// The chunks of text that reached the model.
     pub chunks: Vec<ChunkReport>,
+    /// Codes that the codec was given, `[rows][frames]`, the first 4,096 frames; only where a script asks for a real one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub codes: Vec<Vec<u16>>,
 }
 
 /// A chunk that reached the model.
@@ -56,6 +61,8 @@ pub(super) struct Entry {
 }
 
 struct Inner {
+    /// What a second of sound costs when a script does not say.
+    rtf: f64,
     script: Arc<Script>,
     for_seed: BTreeMap<u64, Arc<Script>>,
     entries: BTreeMap<u64, Entry>,
@@ -69,10 +76,10 @@ pub(crate) struct Ledger {
 pub(super) struct Open<'a>(MutexGuard<'a, Inner>);
 
 impl Ledger {
-    pub(super) fn new(script: Script) -> Self {
-        let inner =
-            Inner { script: Arc::new(script), for_seed: BTreeMap::new(), entries: BTreeMap::new() };
-        Self { inner: Mutex::new(inner) }
+    /// `rtf` is what a second of sound costs when a script does not say.
+    pub(super) fn new(script: Script, rtf: f64) -> Self {
+        let (script, for_seed, entries) = (settled(script, rtf), BTreeMap::new(), BTreeMap::new());
+        Self { inner: Mutex::new(Inner { rtf, script, for_seed, entries }) }
     }
 
     /// Opens the ledger; not to be held while anything waits.
@@ -82,20 +89,25 @@ impl Ledger {
 
     pub(super) fn set_script(&self, seed: Option<u64>, script: Script) -> Result<(), ScriptError> {
         let inner = &mut *self.open().0;
+        let script = settled(script, inner.rtf);
         let Some(seed) = seed else {
-            inner.script = Arc::new(script);
+            inner.script = script;
             return Ok(());
         };
         if inner.for_seed.len() >= SCRIPTS_MAX && !inner.for_seed.contains_key(&seed) {
             return Err(ScriptError::Full { max: SCRIPTS_MAX });
         }
-        inner.for_seed.insert(seed, Arc::new(script));
+        inner.for_seed.insert(seed, script);
         Ok(())
     }
 
     pub(super) fn reports(&self) -> Vec<ContextReport> {
         self.open().0.entries.values().map(|e| e.report.clone()).collect()
     }
+}
+
+fn settled(script: Script, rtf: f64) -> Arc<Script> {
+    Arc::new(Script { rtf: script.rtf.or(Some(rtf)), ..script })
 }
 
 impl Open<'_> {
@@ -115,6 +127,7 @@ impl Open<'_> {
             samples: 0,
             pieces: Vec::new(),
             chunks: Vec::new(),
+            codes: Vec::new(),
         };
         inner.entries.insert(context.0, Entry { script: script.clone(), report });
         script
@@ -145,6 +158,15 @@ impl Open<'_> {
         }
     }
 
+    /// Codes go to a real codec.
+    pub(super) fn codes(&mut self, context: u64, rows: &[&[u16]]) {
+        let Some(report) = self.report(context) else { return };
+        report.codes.resize(rows.len(), Vec::new());
+        for (known, new) in report.codes.iter_mut().zip(rows) {
+            known.extend(new.iter().take(FRAMES_MAX.saturating_sub(known.len())));
+        }
+    }
+
     /// A piece of sound goes out.
     pub(super) fn piece(&mut self, context: u64, samples: usize) {
         let Some(report) = self.report(context) else { return };
@@ -162,20 +184,20 @@ mod tests {
 
     #[test]
     fn a_script_waits_for_its_seed_and_serves_once() {
-        let ledger = Ledger::new(Script::default());
-        let slow = || Script { rtf: 2.0, ..Script::default() };
+        let ledger = Ledger::new(Script::default(), 0.05);
+        let slow = || Script { rtf: Some(2.0), ..Script::default() };
         ledger.set_script(Some(7), slow()).unwrap();
-        assert_eq!(ledger.open().enrol(ContextId(0), 1).rtf, 0.05);
-        assert_eq!(ledger.open().enrol(ContextId(1), 7).rtf, 2.0);
-        assert_eq!(ledger.open().enrol(ContextId(2), 7).rtf, 0.05);
+        assert_eq!(ledger.open().enrol(ContextId(0), 1).rtf, Some(0.05));
+        assert_eq!(ledger.open().enrol(ContextId(1), 7).rtf, Some(2.0));
+        assert_eq!(ledger.open().enrol(ContextId(2), 7).rtf, Some(0.05));
         ledger.set_script(None, slow()).unwrap();
-        assert_eq!(ledger.open().enrol(ContextId(3), 1).rtf, 2.0);
-        assert_eq!(ledger.open().script(1).rtf, 2.0);
+        assert_eq!(ledger.open().enrol(ContextId(3), 1).rtf, Some(2.0));
+        assert_eq!(ledger.open().script(1).rtf, Some(2.0));
     }
 
     #[test]
     fn scripts_and_contexts_are_bounded() {
-        let ledger = Ledger::new(Script::default());
+        let ledger = Ledger::new(Script::default(), 0.05);
         for seed in 0..SCRIPTS_MAX as u64 {
             ledger.set_script(Some(seed), Script::default()).unwrap();
         }

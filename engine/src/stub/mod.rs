@@ -1,5 +1,5 @@
 //! An engine without a model, for load tests and for whoever writes a client: everything of the engine is there but the
-//! four networks, which say what a [`Script`] tells them, and the codec, which makes tones.
+//! four networks, which say what a [`Script`] tells them, and the codec, which makes tones or silence ([`Timbre`]).
 //!
 //! Scheduler, key/value blocks, pipeline, guards and both threads are those of a real voice. It must never be told apart
 //! by them: what it knows of a context it reads from the ids that a network is shown.
@@ -35,6 +35,7 @@ use crate::voices::{LoadedVoice, Voices};
 
 pub use ledger::{ChunkReport, ContextReport};
 pub use script::{Part, Pieces, Script, ScriptError};
+pub use tones::{OpenBundle, Timbre};
 
 use ledger::Ledger;
 use network::Network;
@@ -55,6 +56,7 @@ const VOICES: [&str; 2] = ["v1", "v2"];
 #[derive(Clone)]
 pub struct Control {
     ledger: Arc<Ledger>,
+    tones: Arc<Tones>,
 }
 
 impl Control {
@@ -64,6 +66,7 @@ impl Control {
     /// See [`ScriptError`].
     pub fn set_script(&self, seed: Option<u64>, script: Script) -> Result<(), ScriptError> {
         script.check()?;
+        self.tones.prepare(&script)?;
         self.ledger.set_script(seed, script)
     }
 
@@ -101,13 +104,16 @@ pub fn manifest() -> Manifest {
     }
 }
 
-/// Starts an engine that follows `script` until it is told otherwise.
+/// Starts an engine that is heard as `timbre` and follows `script` until it is told otherwise.
 ///
 /// # Errors
 /// See [`ScriptError`].
-pub fn start(script: Script) -> Result<(Handle, Control), ScriptError> {
+pub fn start(script: Script, timbre: Timbre) -> Result<(Handle, Control), ScriptError> {
     script.check()?;
-    let ledger = Arc::new(Ledger::new(script));
+    let rtf = if matches!(timbre, Timbre::Silence) { 0.0 } else { script::RTF };
+    let ledger = Arc::new(Ledger::new(script.clone(), rtf));
+    let tones = Arc::new(Tones::new(ledger.clone(), timbre));
+    tones.prepare(&script)?;
     let manifest = manifest();
     let grammar = Arc::new(grammar());
     let models = grammar.stages.iter().map(|stage| {
@@ -138,11 +144,11 @@ pub fn start(script: Script) -> Result<(Handle, Control), ScriptError> {
         voices: Voices::new(voices.collect()),
         prompt_rules,
         grammar,
-        sound: Sound::Tones(Arc::new(Tones::new(ledger.clone()))),
+        sound: Sound::Tones(tones.clone()),
         guards: Arc::new(guards),
         manifest,
     };
-    Ok((Handle::spawn(engine, resolver, None), Control { ledger }))
+    Ok((Handle::spawn(engine, resolver, None), Control { ledger, tones }))
 }
 
 fn grammar() -> Grammar {

@@ -38,10 +38,15 @@ impl Network {
         }
     }
 
-    fn read(&mut self, row: &BatchRow) {
-        let seen = row.computed + row.tokens.len();
+    /// Reads what the sequence of a row begins with, at most `tokens` of it.
+    fn read(&mut self, row: &BatchRow, tokens: usize) {
+        let seen = (row.computed + row.tokens.len()).min(tokens);
         self.ids.clear();
-        self.ids.extend((0..seen).map(|token| self.slots[slot(row, token)]));
+        for (block, start) in row.blocks.iter().zip((0..seen).step_by(BLOCK_TOKENS)) {
+            let first = *block as usize * BLOCK_TOKENS;
+            let length = BLOCK_TOKENS.min(seen - start);
+            self.ids.extend(&self.slots[first..first + length]);
+        }
     }
 
     /// What is said behind the ids that were read, and what saying it costs. `None`: nothing that would matter.
@@ -110,7 +115,9 @@ impl StageModel for Network {
         }
         for row in &batch.rows {
             self.store(batch, row);
-            self.read(row);
+            // The acoustic stages say the same all the time: who speaks is all that they need.
+            let is_semantic = self.vocabulary.stage == 0;
+            self.read(row, if is_semantic { usize::MAX } else { codes::NAME_FRAMES });
             let context = codes::context_in(&self.ids);
             if let Some(report) = context.and_then(|context| open.report(context)) {
                 report.steps += 1;

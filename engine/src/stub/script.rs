@@ -10,6 +10,8 @@ const CHARACTER_MS: u64 = 20;
 const MS_SAMPLES: u64 = 24;
 /// Codes of a chunk that no guard would let pass are not worth a script.
 const SAMPLES_MAX: u64 = 400 * FRAME_SAMPLES;
+/// Seconds of computing for a second of sound when nothing else is said.
+pub(super) const RTF: f64 = 0.05;
 /// Stages share the cost of a frame evenly.
 const STAGES: f64 = 4.0;
 /// Most numbers in a list, and letters of a loop.
@@ -23,8 +25,8 @@ const FRAME: Duration = Duration::from_millis(80);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Script {
-    /// Seconds of computing for a second of sound. Default: 0.05.
-    pub rtf: f64,
+    /// Seconds of computing for a second of sound. Default: 0.05; nothing where there is nothing to hear.
+    pub rtf: Option<f64>,
     /// Cost of the first step of a chunk, beside `rtf`.
     pub prefill_ms: u64,
     /// More cost of the first step of chunk 0, 1, ..
@@ -47,6 +49,8 @@ pub struct Script {
     pub stall_ms: u64,
     /// One tone of this frequency instead of those that tell context and chunk.
     pub tone_hz: Option<f64>,
+    /// The codec of a bundle is heard instead of tones: noise, in whole frames.
+    pub real_codec: bool,
     /// Tone and silence in turn, by the first chunk's length.
     pub pattern: Vec<Part>,
     /// The network returns broken numbers in this chunk ...
@@ -129,7 +133,7 @@ impl From<Part> for String {
 impl Default for Script {
     fn default() -> Self {
         Self {
-            rtf: 0.05,
+            rtf: None,
             prefill_ms: 0,
             chunk_cost_ms: Vec::new(),
             warm_up_ms: 0,
@@ -141,6 +145,7 @@ impl Default for Script {
             piece_ms: Pieces::default(),
             stall_ms: 0,
             tone_hz: None,
+            real_codec: false,
             pattern: Vec::new(),
             fail_chunk: None,
             fail_after_frames: 0,
@@ -162,6 +167,12 @@ pub enum ScriptError {
         /// What would be.
         allowed: String,
     },
+    /// No codec can be heard.
+    #[error("real_codec: {reason}")]
+    Codec {
+        /// Why not.
+        reason: String,
+    },
     /// Too many scripts wait for their seed.
     #[error("{max} scripts wait for their seed already")]
     Full {
@@ -181,7 +192,8 @@ impl Script {
             false => Err(ScriptError::Value { field, allowed }),
         };
         let seconds = 0.0..=100.0;
-        must("rtf", seconds.contains(&self.rtf), format!("{seconds:?}"))?;
+        let rtf = self.rtf.is_none_or(|rtf| seconds.contains(&rtf));
+        must("rtf", rtf, format!("{seconds:?}"))?;
         let hearable = 20.0..=11_000.0;
         let tone = self.tone_hz.is_none_or(|hz| hearable.contains(&hz));
         must("tone_hz", tone, format!("{hearable:?}"))?;
@@ -242,7 +254,7 @@ impl Script {
 
     /// What a stage's part of one frame costs.
     pub(super) fn frame_cost(&self) -> Duration {
-        FRAME.mul_f64(self.rtf / STAGES)
+        FRAME.mul_f64(self.rtf.unwrap_or(RTF) / STAGES)
     }
 
     /// What the first step of a chunk costs.

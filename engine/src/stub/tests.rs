@@ -1,8 +1,13 @@
 //! The stub as a whole: real threads, scheduler and pipeline over scripted networks and tones.
 
+use std::path::Path;
 use std::time::Duration;
 
+use codecs::reconstruct::Codec;
+
 use super::*;
+use crate::Pcm;
+use crate::bundle::Bundle;
 use crate::event::{Event, Events, Failure, Summary};
 use crate::request::{Request, Text};
 use crate::text::LiveSettings;
@@ -43,6 +48,10 @@ fn listen(events: &Events) -> Heard {
         }
     }
     heard
+}
+
+fn start(script: Script) -> Result<(Handle, Control), ScriptError> {
+    super::start(script, Timbre::Tones(None))
 }
 
 fn say(script: Script, texts: &[&str]) -> (Heard, ContextReport) {
@@ -171,4 +180,50 @@ fn a_script_may_be_for_one_seed_only() {
     };
     assert_eq!([4, 5, 5].map(say), [1_920, 5_000, 1_920]);
     assert!(control.set_script(None, script(r#"{"piece_ms": 0}"#)).is_err());
+}
+
+#[test]
+fn what_nobody_listens_to_is_silence_of_the_same_length() {
+    let scripts = ["{}", r#"{"samples": 24037, "piece_ms": [80, 37]}"#];
+    for script in scripts.map(script) {
+        let (engine, control) = super::start(script.clone(), Timbre::Silence).unwrap();
+        assert!(!engine.is_heard());
+        let (_, events) = engine.open(Request::whole("Nobody listens.")).unwrap();
+        let (mut lengths, mut ended) = (Vec::new(), false);
+        while let Some(event) = events.recv_timeout(PATIENCE).unwrap() {
+            match event {
+                Event::Audio { samples: Pcm::Silence(length), .. } => lengths.push(length),
+                Event::Audio { samples, .. } => panic!("{} samples", samples.len()),
+                Event::Done(_) => ended = true,
+                _ => {}
+            }
+        }
+        let (tones, control_tones) = self::start(script).unwrap();
+        let heard = listen(&tones.open(Request::whole("Nobody listens.")).unwrap().1);
+        assert_eq!((lengths, ended), (heard.pieces, true));
+        assert_eq!(control.contexts()[0].chunks, control_tones.contexts()[0].chunks);
+    }
+}
+
+#[test]
+fn a_script_may_ask_for_the_codec_of_a_bundle() {
+    let real = || script(r#"{"real_codec": true, "frames": 60}"#);
+    let refused = start(real()).err().unwrap().to_string();
+    assert!(refused.starts_with("real_codec"), "{refused}");
+    let nano = || {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../voices/nano");
+        Bundle::open(Path::new(folder)).map_err(|e| e.to_string())
+    };
+    let timbre = Timbre::Tones(Some(Box::new(nano)));
+    let (engine, control) = super::start(script("{}"), timbre).unwrap();
+    control.set_script(None, real()).unwrap();
+    let heard = listen(&engine.open(Request { seed: 3, ..Request::whole("Hiss.") }).unwrap().1);
+    let report = &control.contexts()[0];
+    assert_eq!(report.chunks[0].samples, 60 * 1_920);
+    let rows: Vec<&[u16]> = report.codes.iter().map(Vec::as_slice).collect();
+    assert_eq!((rows.len(), rows[0].len()), (4, 60));
+    let family = crate::start::load_family(&nano().unwrap()).unwrap();
+    let whole = Codec::new(family, None).unwrap().offline(&rows, 3).unwrap();
+    assert_eq!(heard.sound.len(), whole.len());
+    assert!(heard.sound.iter().any(|s| s.abs() > 1e-3), "it is no silence");
 }

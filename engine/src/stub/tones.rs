@@ -2,24 +2,30 @@
 //!
 //! A chunk whose script names a number of samples that is no whole number of frames ends inside its last one. The plan,
 //! which the engine mirrors, counts whole frames; [`ToneStream::position`] says where one of its samples really lies.
+//!
+//! For load tests it is silence of the same length, which costs nothing. A script may also ask for the codec of a bundle:
+//! what that makes of the stub's codes is noise, but cut and joined as speech is.
 
 use std::collections::VecDeque;
 use std::f64::consts::TAU;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use codecs::codes::CodeError;
+use codecs::reconstruct::{self, Codec};
 use codecs::window::{End, FRAME_SAMPLES, Plan, Settings as WindowSettings, SettingsError};
 
 use super::codes;
 use super::ledger::Ledger;
-use super::script::Script;
-use crate::ContextId;
-use crate::bundle::Prompt;
+use super::script::{Script, ScriptError};
+use crate::bundle::{Bundle, Prompt};
 use crate::event::Event;
 use crate::guards::Guards;
 use crate::pipeline::{SAMPLE_RATE, Settings};
 use crate::sound::Pieces;
+use crate::start::load_family;
+use crate::{ContextId, Pcm};
 
 /// Loudness of each of the tones: together far from clipping.
 const AMPLITUDE: f64 = 0.25;
@@ -36,18 +42,32 @@ pub(super) fn chunk_hz(chunk: usize) -> f64 {
     4_000.0 + 100.0 * (chunk % 32) as f64
 }
 
-/// Makes tones of codes.
+/// Opens the bundle whose codec a script may ask for, or says why it cannot.
+pub type OpenBundle = Box<dyn Fn() -> Result<Bundle, String> + Send + Sync>;
+
+/// What a stub is heard as.
+pub enum Timbre {
+    /// Tones; where there is a bundle, also what its codec makes of them.
+    Tones(Option<OpenBundle>),
+    /// Nothing: silence of the right length.
+    Silence,
+}
+
+/// Makes sound of codes.
 pub(crate) struct Tones {
     ledger: Arc<Ledger>,
+    timbre: Timbre,
+    codec: OnceLock<Arc<Codec>>,
 }
 
 /// What one context has behind it.
 pub(crate) struct ToneStream {
     context: u64,
     script: Arc<Script>,
+    source: Source,
     plan: Plan,
     /// Sound of frames that the plan keeps back.
-    held: VecDeque<Vec<f32>>,
+    held: VecDeque<Pcm>,
     chunk: Chunk,
     /// Samples made.
     made: u64,
@@ -56,9 +76,16 @@ pub(crate) struct ToneStream {
     /// Where frames were cut short: the sample of the plan behind them, and by how many samples in all.
     cut_short: Vec<(u64, u64)>,
     /// Sound that waits for its piece to be full.
-    carry: Vec<f32>,
+    carry: Pcm,
     /// Lengths of the pieces in turn, and whose turn it is.
     pieces: (Vec<usize>, usize),
+}
+
+/// Where the sound of a stream comes from.
+enum Source {
+    Tones,
+    Silence,
+    Codec(Arc<Codec>, Box<reconstruct::Stream>),
 }
 
 /// The chunk that frames belong to, as its codes tell.
@@ -70,8 +97,33 @@ struct Chunk {
 }
 
 impl Tones {
-    pub(super) fn new(ledger: Arc<Ledger>) -> Self {
-        Self { ledger }
+    pub(super) fn new(ledger: Arc<Ledger>, timbre: Timbre) -> Self {
+        Self { ledger, timbre, codec: OnceLock::new() }
+    }
+
+    /// Whether there is anything to hear.
+    pub(crate) fn is_heard(&self) -> bool {
+        matches!(self.timbre, Timbre::Tones(_))
+    }
+
+    /// Gets ready what a script needs: the codec, when one asks for it first.
+    ///
+    /// # Errors
+    /// There is no codec.
+    pub(super) fn prepare(&self, script: &Script) -> Result<(), ScriptError> {
+        if !script.real_codec || self.codec.get().is_some() {
+            return Ok(());
+        }
+        let refused = |reason: String| ScriptError::Codec { reason };
+        let Timbre::Tones(Some(open)) = &self.timbre else {
+            return Err(refused("this stub has no bundle at hand".to_owned()));
+        };
+        let family = load_family(&open().map_err(refused)?).map_err(|e| refused(e.to_string()))?;
+        // Without silent frames at the end, of which the plan that the engine mirrors knows nothing.
+        let codec = Codec::new(family, None).map_err(|e| refused(e.to_string()))?;
+        // Another script may have been quicker.
+        let _ = self.codec.set(Arc::new(codec));
+        Ok(())
     }
 
     /// Takes in a context: its voice prompt becomes its number, and its script is settled.
@@ -103,19 +155,29 @@ impl Tones {
         &self,
         context: ContextId,
         first_frames: usize,
+        seed: u64,
     ) -> Result<ToneStream, SettingsError> {
         let script = self.ledger.open().script(context.0);
+        let codec = self.codec.get().filter(|_| script.real_codec);
+        let source = match (&self.timbre, codec) {
+            (Timbre::Silence, _) => Source::Silence,
+            (_, Some(codec)) => {
+                Source::Codec(codec.clone(), Box::new(codec.stream(first_frames, seed)?))
+            }
+            (_, None) => Source::Tones,
+        };
         Ok(ToneStream {
             context: context.0,
             pieces: (script.pieces(), 0),
             script,
+            source,
             plan: self.plan(first_frames)?,
             held: VecDeque::new(),
             chunk: Chunk::default(),
             made: 0,
             planned: 0,
             cut_short: Vec::new(),
-            carry: Vec::new(),
+            carry: Pcm::default(),
         })
     }
 
@@ -145,25 +207,29 @@ impl Tones {
         let [semantic, acoustic @ ..] = rows else {
             return Err(CodeError::Rows { found: 0, expected: crate::bundle::STAGES });
         };
-        let mut open = self.ledger.open();
+        let mut made = Vec::with_capacity(semantic.len());
         for (frame, &code) in semantic.iter().enumerate() {
             let digit = |row: usize| acoustic.get(row).and_then(|r| r.get(frame)).copied();
             let digits = [0, 1, 2].map(|row| digit(row).unwrap_or(0));
             let sound = stream.frame(code, codes::context_of(digits));
-            let report = open.report(stream.context);
-            if let Some(chunk) = report.and_then(|r| r.chunks.get_mut(stream.chunk.number)) {
-                chunk.frames += 1;
-                chunk.samples += sound.len() as u64;
-            }
+            made.push((stream.chunk.number, sound.len()));
             stream.held.push_back(sound);
         }
-        for window in stream.plan.grow(semantic.len(), end) {
-            let out = stream.held.drain(..window.emit.len().min(stream.held.len()));
-            stream.carry.extend(out.flatten());
-        }
+        stream.release(rows, end)?;
         let pieces = stream.cut(end == End::Passage);
+        // Whatever takes its time is done: the networks need the ledger, too.
+        let mut open = self.ledger.open();
         if let Some(report) = open.report(stream.context) {
             report.codec_runs += 1;
+            for (chunk, samples) in made {
+                if let Some(chunk) = report.chunks.get_mut(chunk) {
+                    chunk.frames += 1;
+                    chunk.samples += samples as u64;
+                }
+            }
+        }
+        if matches!(stream.source, Source::Codec(..)) {
+            open.codes(stream.context, rows);
         }
         for piece in &pieces.0 {
             open.piece(stream.context, piece.1.len());
@@ -180,8 +246,22 @@ impl ToneStream {
         planned - cut
     }
 
-    /// The sound of one frame of codes.
-    fn frame(&mut self, code: u16, context: u64) -> Vec<f32> {
+    /// Moves what may go out to where its pieces are cut.
+    fn release(&mut self, rows: &[&[u16]], end: End) -> Result<(), CodeError> {
+        if let Source::Codec(codec, stream) = &mut self.source {
+            self.held.clear();
+            self.carry.append(codec.push(stream, rows, end)?.into());
+            return Ok(());
+        }
+        for window in self.plan.grow(rows[0].len(), end) {
+            let out = self.held.drain(..window.emit.len().min(self.held.len()));
+            out.for_each(|sound| self.carry.append(sound));
+        }
+        Ok(())
+    }
+
+    /// The sound of one frame of codes, or as much silence.
+    fn frame(&mut self, code: u16, context: u64) -> Pcm {
         let chunk = codes::chunk_of(code);
         if self.chunk.code != Some(chunk) {
             let number = if self.chunk.code.is_some() { self.chunk.number + 1 } else { chunk };
@@ -190,6 +270,9 @@ impl ToneStream {
         let before = (self.chunk.frames * FRAME_SAMPLES) as u64;
         self.chunk.frames += 1;
         self.planned += FRAME_SAMPLES as u64;
+        if matches!(self.source, Source::Codec(..)) {
+            return Pcm::Silence(FRAME_SAMPLES);
+        }
         let left = self.script.scripted_samples(self.chunk.number).map_or(u64::MAX, |samples| {
             // Frames behind the end of a script that did not end are whole again.
             if before < samples { samples - before } else { u64::MAX }
@@ -199,6 +282,16 @@ impl ToneStream {
             let before = self.cut_short.last().map_or(0, |&(_, cut)| cut);
             self.cut_short.push((self.planned, before + FRAME_SAMPLES as u64 - length));
         }
+        let start = self.made;
+        self.made += length;
+        match self.source {
+            Source::Silence => Pcm::Silence(length as usize),
+            _ => self.tones(context, start..self.made).into(),
+        }
+    }
+
+    /// The tones of a context and its chunk, or the one that the script names.
+    fn tones(&self, context: u64, samples: Range<u64>) -> Vec<f32> {
         let tones: &[f64] = match self.script.tone_hz {
             Some(hz) => &[hz],
             None => &[context_hz(context), chunk_hz(self.chunk.number)],
@@ -208,9 +301,7 @@ impl ToneStream {
             let sum: f64 = tones.iter().map(|hz| (TAU * hz * seconds).sin()).sum();
             if self.script.sounds_at(at) { (AMPLITUDE * sum) as f32 } else { 0.0 }
         };
-        let sound = (self.made..self.made + length).map(sample).collect();
-        self.made += length;
-        sound
+        samples.map(sample).collect()
     }
 
     /// Full pieces, and at the end of a passage what is left.
@@ -221,8 +312,7 @@ impl ToneStream {
             if self.carry.len() < length {
                 break;
             }
-            let rest = self.carry.split_off(length);
-            let piece = std::mem::replace(&mut self.carry, rest);
+            let piece = self.carry.take_front(length);
             self.pieces.1 = (turn + 1) % self.pieces.0.len();
             pieces.push((if self.pieces.1 == 0 { stall } else { Duration::ZERO }, piece));
         }

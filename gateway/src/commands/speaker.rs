@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use engine::stub::{self, Script};
+use engine::stub::{self, Script, Timbre};
 use engine::{Handle, Progress};
 
 use super::progress;
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     /// The networks and the codec of a bundle
     #[default]
     Native,
-    /// Tones without a model, for load tests
+    /// Speech without a model or sound, in packets that were encoded beforehand, for load tests
     Stub,
     /// Tones without a model, each packet encoded when it is sent
     StubLive,
@@ -54,7 +54,7 @@ impl Speaker {
     /// A bundle that cannot be loaded, or arguments that do not go together.
     pub(super) fn start(args: &SpeakerArgs, config: &Config) -> Result<Self, CommandError> {
         if args.engine != Kind::Native {
-            return Self::stub(args);
+            return Self::stub(args, config);
         }
         if args.control.is_some() || args.script.is_some() {
             let message = "--control and --script are for --engine stub and stub-live";
@@ -70,16 +70,24 @@ impl Speaker {
         Ok(Self { engine: Arc::new(engine), catalogue, control: None })
     }
 
-    fn stub(args: &SpeakerArgs) -> Result<Self, CommandError> {
+    fn stub(args: &SpeakerArgs, config: &Config) -> Result<Self, CommandError> {
         let usage = |message: String| CommandError::Usage(message);
         if let Some(control) = args.control.filter(|c| !c.ip().is_loopback()) {
             let message =
                 format!("--control {control}: a stub is controlled from this machine only");
             return Err(usage(message));
         }
-        let script = args.script.as_deref().map_or(Ok(Script::default()), serde_json::from_str);
-        let script = script.map_err(|e| usage(format!("--script: {e}")))?;
-        let (engine, control) = stub::start(script).map_err(|e| usage(format!("--script: {e}")))?;
+        let wrong = |reason: String| usage(format!("--script: {reason}"));
+        let script = args.script.as_deref().map(serde_json::from_str::<Script>).transpose();
+        let script = script.map_err(|e| wrong(e.to_string()))?;
+        let timbre = if args.engine == Kind::Stub {
+            Timbre::Silence
+        } else {
+            let config = config.clone();
+            Timbre::Tones(Some(Box::new(move || open_bundle(&config).map_err(|e| e.to_string()))))
+        };
+        let started = stub::start(script.unwrap_or_default(), timbre);
+        let (engine, control) = started.map_err(|e| wrong(e.to_string()))?;
         let manifest = stub::manifest();
         tell(&format!("{}: {}", manifest.name, manifest.license));
         let catalogue = Catalogue::of_manifest(&manifest);

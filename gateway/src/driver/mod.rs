@@ -14,16 +14,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::mem;
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use engine::{ContextId, Request};
 use tokio::sync::watch;
 
+use crate::audio::Prepared;
 use crate::foreign::Interpreter;
 use crate::metrics::SessionMeter;
 use crate::protocol::{Format, Frame, Handle, Input, Output, Resume, Session};
+use crate::server::Server;
 use crate::sessions::{Kept, Newcomer, Sessions};
 use crate::transport::ws::Socket;
 use stream::{News, Stream};
@@ -55,24 +56,24 @@ impl Clock {
 pub(crate) async fn drive(
     (session, interpreter): (Session, Interpreter),
     socket: Socket,
-    engine: Arc<engine::Handle>,
+    server: &Server,
     clock: Clock,
     mut drain: watch::Receiver<Option<Duration>>,
-    sessions: &Sessions,
     meter: SessionMeter,
 ) {
     let streams = BTreeMap::new();
     let mut driver = Driver {
         session,
         interpreter,
-        engine,
+        engine: &server.engine,
+        prepared: server.prepared.as_ref(),
         clock,
         streams,
         turn: 0,
         has_encoded: false,
         backlog: VecDeque::new(),
         meter,
-        sessions,
+        sessions: &server.sessions,
         socket: Some(socket),
         kept: None,
         hung_up: false,
@@ -139,7 +140,9 @@ struct Driver<'a> {
     session: Session,
     /// What the client is spoken to through.
     interpreter: Interpreter,
-    engine: Arc<engine::Handle>,
+    engine: &'a engine::Handle,
+    /// Packets that were encoded beforehand, where there is nothing to hear.
+    prepared: Option<&'a Prepared>,
     clock: Clock,
     streams: BTreeMap<Handle, Stream>,
     /// Whose sound was encoded last.
@@ -222,7 +225,7 @@ impl<'a> Driver<'a> {
         let voice = request.voice.clone();
         let answer = self.engine.open(request).map(|(id, events)| {
             self.meter.voice(voice.as_deref());
-            self.streams.insert(context, Stream::new(id, events, format));
+            self.streams.insert(context, Stream::new(id, events, format, self.prepared));
         });
         self.session.handle_input(self.clock.now(), Input::Opened { context, answer });
     }
@@ -256,7 +259,7 @@ impl<'a> Driver<'a> {
         send: impl FnOnce(&engine::Handle, ContextId) -> Result<(), engine::Error>,
     ) -> Result<(), engine::Error> {
         match self.streams.get(&context) {
-            Some(stream) => send(&self.engine, stream.id()),
+            Some(stream) => send(self.engine, stream.id()),
             // It ended while the message was on its way.
             None => Ok(()),
         }

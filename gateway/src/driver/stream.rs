@@ -3,9 +3,9 @@
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use engine::{ContextId, Event, Events, Failure};
+use engine::{ContextId, Event, Events, Failure, Pcm};
 
-use crate::audio::{ENGINE_RATE, PacketMaker};
+use crate::audio::{ENGINE_RATE, PacketMaker, Prepared};
 use crate::protocol::{Format, Handle, Input};
 
 /// Sound that is encoded before the task looks at its socket again: 100 ms, about half a millisecond of Opus.
@@ -40,7 +40,7 @@ pub(super) struct Stream {
     /// None when there is no more sound to come.
     maker: Option<PacketMaker>,
     /// Sound that waits to be encoded, and how much of it was.
-    sound: (Vec<f32>, usize),
+    sound: (Pcm, usize),
     /// How long it had waited, until it was told.
     waited: Option<Duration>,
     /// The engine's last event, when packets had to go before it.
@@ -49,11 +49,18 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(id: ContextId, events: Events, format: &Format) -> Self {
-        let maker = PacketMaker::new(format);
+    /// With `prepared`, its packets are among those, whatever the sound is.
+    pub(super) fn new(
+        id: ContextId,
+        events: Events,
+        format: &Format,
+        prepared: Option<&Prepared>,
+    ) -> Self {
+        let encoding = || PacketMaker::new(format);
+        let maker = prepared.map_or_else(encoding, |prepared| prepared.maker(format));
         // Told in the place of the first event: the session knows what to do with a context that fails.
         let last = maker.as_ref().err().map(|e| Event::Failed(Failure::Codec(e.to_string())));
-        let (maker, sound) = (maker.ok(), (Vec::new(), 0));
+        let (maker, sound) = (maker.ok(), (Pcm::default(), 0));
         Self { id, events, maker, sound, waited: None, last, is_over: false }
     }
 
@@ -109,12 +116,15 @@ impl Stream {
 
     /// Encodes the next piece of the sound that is here.
     fn encode(&mut self) -> Option<News> {
-        let (samples, at) = &mut self.sound;
-        let rest = &samples[*at..];
-        let piece = &rest[..rest.len().min(PIECE_SAMPLES)];
-        let maker = self.maker.as_mut().filter(|_| !piece.is_empty())?;
-        let packets = maker.push(piece);
-        *at += piece.len();
+        let (sound, at) = &mut self.sound;
+        let maker = self.maker.as_mut().filter(|_| *at < sound.len())?;
+        let most = if maker.is_prepared() { usize::MAX } else { PIECE_SAMPLES };
+        let end = sound.len().min(at.saturating_add(most));
+        let packets = match sound {
+            Pcm::Samples(samples) => maker.push(&samples[*at..end]),
+            Pcm::Silence(_) => maker.push_silence(end - *at),
+        };
+        *at = end;
         match packets {
             Ok(packets) => {
                 let generated = maker.samples_in();

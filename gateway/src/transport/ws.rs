@@ -122,8 +122,7 @@ fn serve(
         let counts = SessionMeter::new(server.metrics.clone(), access);
         let patience = Patience::new(meter.clone(), server.config.server.message);
         let socket = Socket::new(socket, caller, patience, meter);
-        let (engine, sessions) = (server.engine.clone(), &server.sessions);
-        drive((session, interpreter), socket, engine, clock, drain, sessions, counts).await;
+        drive((session, interpreter), socket, &server, clock, drain, counts).await;
         drop(admission);
     })
 }

@@ -93,7 +93,7 @@ impl Line {
         match event {
             Some(Event::Audio { samples, .. }) => {
                 tally.watch.heard(samples.len());
-                self.recorder.write(&samples)?;
+                self.recorder.write(&samples.into_samples())?;
             }
             Some(Event::Failed(failure)) => {
                 tally.failed += 1;

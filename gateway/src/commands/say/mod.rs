@@ -220,7 +220,7 @@ fn record(
             Event::Audio { samples, .. } => {
                 watch.heard(samples.len());
                 progress.spoken(&watch);
-                recorder.write(&samples)?;
+                recorder.write(&samples.into_samples())?;
             }
             Event::Failed(failure) => {
                 recorder.finish()?;

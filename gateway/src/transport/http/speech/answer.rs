@@ -14,7 +14,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use engine::{Event, Events, Summary};
+use engine::{Event, Events, Pcm, Summary};
 use futures_util::stream;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ pub(super) async fn answer(
     let speech = Speech {
         events,
         first: Some(first),
-        sound: Vec::new(),
+        sound: Pcm::default(),
         at: 0,
         writer: Some(writer),
         framing,
@@ -81,7 +81,7 @@ struct Speech {
     /// What was read before the answer began.
     first: Option<Event>,
     /// Sound that came at once, and how much of it is encoded.
-    sound: Vec<f32>,
+    sound: Pcm,
     at: usize,
     /// None once the file is complete.
     writer: Option<FileWriter>,
@@ -135,7 +135,10 @@ impl Speech {
         while let Some(writer) = &mut self.writer {
             if self.at < self.sound.len() {
                 let end = self.sound.len().min(self.at + PIECE_SAMPLES);
-                let bytes = writer.write(&self.sound[self.at..end])?;
+                let bytes = match &self.sound {
+                    Pcm::Samples(samples) => writer.write(&samples[self.at..end])?,
+                    Pcm::Silence(_) => writer.write(&vec![0.0; end - self.at])?,
+                };
                 self.at = end;
                 if !bytes.is_empty() {
                     return Ok(Some(bytes));

@@ -6,12 +6,16 @@
 //!
 //! It knows no contexts and no queues. A context has its own, so that each begins as on a new line.
 
+mod prepared;
+
 use bytes::Bytes;
 use codecs::opus::{Encoder, EncoderConfig, OpusError, Tail, is_dtx};
 use codecs::resample::Resampler;
 use codecs::{g711, pcm};
 
 use crate::protocol::{Codec, Format, Packet};
+pub(crate) use prepared::Prepared;
+use prepared::Sequence;
 
 /// Rate of the engine's sound, in Hz.
 pub(crate) const ENGINE_RATE: u32 = 24_000;
@@ -20,13 +24,15 @@ pub(crate) const ENGINE_RATE: u32 = 24_000;
 pub(crate) struct PacketMaker {
     /// Samples of a full packet on the media clock.
     packet: usize,
+    codec: Codec,
     samples_in: u64,
     writer: Writer,
 }
 
 enum Writer {
     Opus(Box<Encoder>),
-    Plain { codec: Codec, resampler: Box<Resampler>, carry: Vec<f32> },
+    Plain { resampler: Box<Resampler>, carry: Vec<f32> },
+    Prepared(Sequence),
 }
 
 impl PacketMaker {
@@ -35,7 +41,6 @@ impl PacketMaker {
     /// # Errors
     /// What the Opus encoder says, of settings that [`Format`] lets pass.
     pub(crate) fn new(format: &Format) -> Result<Self, OpusError> {
-        let packet = format.packet_samples().expect("a format's packets are whole samples");
         let writer = match format.codec {
             Codec::Opus => {
                 let config = EncoderConfig {
@@ -47,14 +52,28 @@ impl PacketMaker {
                 };
                 Writer::Opus(Box::new(Encoder::new(&config)?))
             }
-            codec => {
+            _ => {
                 let resampler = Resampler::new(ENGINE_RATE, format.sample_rate);
                 let resampler =
                     Box::new(resampler.expect("a format's rate is one of the resampler's"));
-                Writer::Plain { codec, resampler, carry: Vec::new() }
+                Writer::Plain { resampler, carry: Vec::new() }
             }
         };
-        Ok(Self { packet, samples_in: 0, writer })
+        Ok(Self::with(format, writer))
+    }
+
+    fn prepared(format: &Format, sequence: Sequence) -> Self {
+        Self::with(format, Writer::Prepared(sequence))
+    }
+
+    fn with(format: &Format, writer: Writer) -> Self {
+        let packet = format.packet_samples().expect("a format's packets are whole samples");
+        Self { packet, codec: format.codec, samples_in: 0, writer }
+    }
+
+    /// Whether the packets are there already, so that making some costs nothing.
+    pub(crate) fn is_prepared(&self) -> bool {
+        matches!(self.writer, Writer::Prepared(_))
     }
 
     /// Samples taken so far.
@@ -74,11 +93,24 @@ impl PacketMaker {
                 let full = encoder.push(samples)?.into_iter();
                 Ok(full.map(|bytes| opus(bytes, duration)).collect())
             }
-            Writer::Plain { codec, resampler, carry } => {
+            Writer::Plain { resampler, carry } => {
                 resampler.push(samples, carry);
-                Ok(cut(*codec, carry, self.packet))
+                Ok(cut(self.codec, carry, self.packet))
             }
+            Writer::Prepared(sequence) => Ok(sequence.full(self.samples_in, self.packet)),
         }
+    }
+
+    /// Takes so many samples of silence; as [`PacketMaker::push`].
+    ///
+    /// # Errors
+    /// What the Opus encoder says.
+    pub(crate) fn push_silence(&mut self, samples: usize) -> Result<Vec<Packet>, OpusError> {
+        if let Writer::Prepared(sequence) = &mut self.writer {
+            self.samples_in += samples as u64;
+            return Ok(sequence.full(self.samples_in, self.packet));
+        }
+        self.push(&vec![0.0; samples])
     }
 
     /// The rest of a context, its last packet among it; nothing for a context without sound.
@@ -95,12 +127,13 @@ impl PacketMaker {
                 let duration = self.packet as u64;
                 packets.into_iter().map(|bytes| opus(bytes, duration)).collect()
             }
-            Writer::Plain { codec, resampler, carry } => {
+            Writer::Plain { resampler, carry } => {
                 resampler.finish(carry);
-                let mut packets = cut(*codec, carry, self.packet);
-                packets.push(plain(*codec, carry));
+                let mut packets = cut(self.codec, carry, self.packet);
+                packets.push(plain(self.codec, carry));
                 packets
             }
+            Writer::Prepared(sequence) => sequence.rest(self.codec, self.samples_in, self.packet),
         };
         if let Some(packet) = packets.last_mut() {
             packet.last = true;
@@ -139,7 +172,7 @@ mod tests {
     use super::*;
     use codecs::opus::FrameDuration;
 
-    const FORMATS: [(Codec, u32, usize); 5] = [
+    pub(super) const FORMATS: [(Codec, u32, usize); 5] = [
         (Codec::Opus, 48_000, 0),
         (Codec::PcmS16le, 24_000, 2),
         (Codec::PcmF32le, 44_100, 4),
@@ -159,7 +192,7 @@ mod tests {
         packets
     }
 
-    fn format(codec: Codec, sample_rate: u32) -> Format {
+    pub(super) fn format(codec: Codec, sample_rate: u32) -> Format {
         let frame = FrameDuration::Ms20;
         Format { codec, sample_rate, frame, bitrate: 32_000, pack: 1, dtx: false }
     }
