@@ -14,14 +14,7 @@ const SLACK: f64 = 5.0;
 const JOBS: usize = 8;
 
 /// Cases that cannot pass yet, and why.
-const PENDING: &[(&str, &str)] = &[
-    ("B117", "an end that was sent twice is not seen as one end before the close"),
-    ("B154", "the stub has no way to speak through the real codec"),
-    ("B167", "a commit of scripted chunks has words beyond its end"),
-    ("B169", "the words of a text that is read in other words are not joined to the text"),
-    ("B174", "the runner cannot upload a voice"),
-    ("B188", "six new series, one more than allowed"),
-];
+const PENDING: &[(&str, &str)] = &[];
 /// Cases that speak for minutes; `cases tests/fixtures/session_cases.jsonl --slow` plays them, too.
 const APART: &[&str] = &["B113", "B130", "B182"];
 

@@ -14,6 +14,9 @@ mod checks;
 mod client;
 mod clock;
 mod format;
+// The bundle of the gateway's own tests.
+#[path = "../../../../gateway/tests/house/hearing.rs"]
+mod hearing;
 mod http;
 mod relay;
 mod run;
@@ -54,6 +57,11 @@ pub struct Options {
     pub only: Vec<String>,
     /// Cases that run at a time.
     pub jobs: usize,
+}
+
+/// A file or folder of the repository.
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
 /// The command that was built together with a test or a program of the workspace.
@@ -172,9 +180,7 @@ fn outcome(missed: Vec<Miss>) -> Outcome {
 /// Plays a case once.
 async fn play(case: &SessionCase, setup: &Setup) -> Vec<Miss> {
     let steps: Vec<Value> = case.steps.iter().map(|s| put_long_text(s, &setup.long_text)).collect();
-    let relayed = steps.iter().filter(|step| step["do"] == "blackhole");
-    let relayed = relayed.filter_map(|step| step["conn"].as_str().map(str::to_owned)).collect();
-    let run = Run::new(&case.id, setup.clone(), relayed);
+    let run = Run::new(&case.id, setup.clone(), &steps);
     let played = async {
         let starts_itself = steps.iter().any(|step| step["do"] == "start_server");
         if !starts_itself {

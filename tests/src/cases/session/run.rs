@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 use super::client::Connection;
 use super::clock::Clock;
 use super::format::Format;
+use super::hearing;
 use super::http::Answer;
 use super::relay::Relay;
-use super::server::{Counters, Server, Spoken};
+use super::server::{Counters, Engine, Server, Spoken};
 
 /// Decides what cases leave to chance.
 const SEED: u64 = 20;
@@ -37,6 +38,8 @@ pub(super) struct Run {
     pub(super) clock: Clock,
     /// Names of connections that go through a relay, since a step will stop it.
     pub(super) relayed: Vec<String>,
+    /// Whether a step needs a bundle that makes voices of recordings.
+    hears: bool,
     server: OnceCell<Server>,
     left: Mutex<Left>,
     next_seed: AtomicU64,
@@ -79,7 +82,8 @@ pub(super) struct Left {
 /// How the server stood before the first step.
 #[derive(Debug, Clone)]
 pub(super) struct Before {
-    pub(super) counters: Counters,
+    /// Not of a server that speaks with a bundle.
+    pub(super) counters: Option<Counters>,
     pub(super) resident: u64,
     pub(super) metrics: String,
 }
@@ -93,12 +97,16 @@ pub(super) struct Speech {
 }
 
 impl Run {
-    pub(super) fn new(id: &str, setup: Setup, relayed: Vec<String>) -> Self {
+    pub(super) fn new(id: &str, setup: Setup, steps: &[Value]) -> Self {
+        let relayed = steps.iter().filter(|step| step["do"] == "blackhole");
+        let relayed = relayed.filter_map(|step| step["conn"].as_str().map(str::to_owned)).collect();
+        let hears = steps.iter().any(|step| step["do"] == "upload_voice");
         Self {
             id: id.to_owned(),
             setup,
             clock: Clock::start(),
             relayed,
+            hears,
             server: OnceCell::new(),
             left: Mutex::default(),
             next_seed: AtomicU64::new(1_000),
@@ -113,7 +121,11 @@ impl Run {
     /// # Errors
     /// It does not come up, or there is one.
     pub(super) async fn start_server(&self, more: &[&str]) -> anyhow::Result<()> {
-        let server = Server::start(&self.setup.binary, more).await?;
+        let engine = match self.hears {
+            true => Engine::Bundle(hearing::bundle(&json!([{"name": "tiny"}]))),
+            false => Engine::Stub,
+        };
+        let server = Server::start(&self.setup.binary, engine, more).await?;
         if self.server.set(server).is_err() {
             bail!("a server runs already");
         }
@@ -135,7 +147,7 @@ impl Run {
     pub(super) async fn note_before(&self) -> anyhow::Result<()> {
         let server = self.server()?;
         let metrics = server.get("/metrics").await?;
-        let counters = server.counters().await?;
+        let counters = if self.hears { None } else { Some(server.counters().await?) };
         let metrics = match metrics.status {
             200 => String::from_utf8_lossy(&metrics.body).into_owned(),
             _ => String::new(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 use serde_json::Value;
+use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex as AsyncMutex;
@@ -30,9 +31,20 @@ pub(super) struct Server {
     pid: u32,
     /// Where it serves.
     pub(super) address: SocketAddr,
-    /// Where its stub engine is controlled.
-    control: SocketAddr,
+    /// Where its stub engine is controlled, if it has one.
+    control: Option<SocketAddr>,
     log: Arc<Mutex<String>>,
+    /// The bundle that it speaks with.
+    _bundle: Option<TempDir>,
+}
+
+/// What speaks in a server.
+#[derive(Debug)]
+pub(super) enum Engine {
+    /// The stub, with its control address.
+    Stub,
+    /// The networks of a bundle.
+    Bundle(TempDir),
 }
 
 /// What the control address counts, and what the system does.
@@ -55,6 +67,11 @@ pub(super) struct Spoken {
     pub(super) codec_runs: u64,
     pub(super) samples: u64,
     pub(super) chunks: Vec<SpokenChunk>,
+    /// Samples of each piece in which the sound went out.
+    pub(super) pieces: Vec<usize>,
+    /// What a real codec was given, `[rows][frames]`.
+    #[serde(default)]
+    pub(super) codes: Vec<Vec<u16>>,
 }
 
 /// A chunk of it.
@@ -75,19 +92,27 @@ impl Spoken {
 }
 
 impl Server {
-    /// Starts the server with a stub engine and waits until it listens, not until it is ready.
+    /// Starts the server and waits until it listens, not until it is ready.
     ///
     /// # Errors
     /// It does not come up.
-    pub(super) async fn start(binary: &Path, more: &[&str]) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        binary: &Path,
+        engine: Engine,
+        more: &[&str],
+    ) -> anyhow::Result<Self> {
         let mut command = Command::new(binary);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("DOVECOTE_") || name == "RUST_LOG" {
                 command.env_remove(name);
             }
         }
-        command.args(["serve", "--verbose", "--listen", "127.0.0.1:0", "--engine", "stub-live"]);
-        command.args(["--control", "127.0.0.1:0"]).args(more);
+        command.args(["serve", "--verbose", "--listen", "127.0.0.1:0"]).args(more);
+        match &engine {
+            Engine::Stub => command.args(["--engine", "stub-live", "--control", "127.0.0.1:0"]),
+            Engine::Bundle(folder) => command.arg("--bundle").arg(folder.path()),
+        };
+        let is_stub = matches!(engine, Engine::Stub);
         command.current_dir(std::env::temp_dir()).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.kill_on_drop(true).spawn().with_context(|| {
             format!("cannot start {}: build the workspace first", binary.display())
@@ -104,7 +129,9 @@ impl Server {
                     control = Some(at.parse()?);
                 }
                 keep(&log, &line);
-                if let (Some(address), Some(control)) = (address, control) {
+                if let Some(address) = address
+                    && control.is_some() == is_stub
+                {
                     return Ok((address, control));
                 }
             }
@@ -118,7 +145,11 @@ impl Server {
                 keep(&kept, &line);
             }
         });
-        Ok(Self { child: AsyncMutex::new(child), pid, address, control, log })
+        let bundle = match engine {
+            Engine::Stub => None,
+            Engine::Bundle(folder) => Some(folder),
+        };
+        Ok(Self { child: AsyncMutex::new(child), pid, address, control, log, _bundle: bundle })
     }
 
     /// Waits until a path answers with this status.
@@ -135,6 +166,11 @@ impl Server {
         waited.with_context(|| format!("{path} never answered {status}"))
     }
 
+    /// Where its stub engine is controlled.
+    fn control(&self) -> anyhow::Result<SocketAddr> {
+        self.control.context("this server speaks with a bundle")
+    }
+
     /// The script of contexts to come, or of the one with a seed.
     ///
     /// # Errors
@@ -143,7 +179,7 @@ impl Server {
         let path = seed.map_or("/script".to_owned(), |seed| format!("/script?seed={seed}"));
         let json = ("Content-Type".to_owned(), "application/json".to_owned());
         let body = script.to_string().into_bytes();
-        let answer = http::ask(self.control, "PUT", &path, &[json], &body).await?;
+        let answer = http::ask(self.control()?, "PUT", &path, &[json], &body).await?;
         if answer.status != 204 {
             bail!("script {script} refused: {}", String::from_utf8_lossy(&answer.body));
         }
@@ -155,7 +191,7 @@ impl Server {
     /// # Errors
     /// The control address does not answer.
     pub(super) async fn counters(&self) -> anyhow::Result<Counters> {
-        let mut counters: Counters = http::get(self.control, "/state").await?.json()?;
+        let mut counters: Counters = http::get(self.control()?, "/state").await?.json()?;
         let files = std::fs::read_dir(format!("/proc/{}/fd", self.pid))?;
         let is_socket = |file: &std::fs::DirEntry| {
             let target = std::fs::read_link(file.path()).unwrap_or_default();
@@ -171,7 +207,7 @@ impl Server {
     /// The control address does not answer.
     pub(super) async fn spoken(&self, seed: Option<u64>) -> anyhow::Result<Vec<Spoken>> {
         let path = seed.map_or("/contexts".to_owned(), |seed| format!("/contexts?seed={seed}"));
-        http::get(self.control, &path).await?.json()
+        http::get(self.control()?, &path).await?.json()
     }
 
     /// An answer of the server itself.

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use codecs::pcm;
+use codecs::wav::{self, SampleFormat};
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
 
@@ -168,6 +170,7 @@ async fn speak(run: &Run, args: &mut Args) -> anyhow::Result<()> {
         }
     }
     if let Some(verbalize) = args.take::<bool>("verbalize")? {
+        let verbalize = if verbalize { "auto" } else { "off" };
         options.insert("text".to_owned(), json!({"verbalize": verbalize}));
     }
     let continues = args.take::<bool>("continuation")?.unwrap_or(false);
@@ -632,9 +635,43 @@ async fn probe(run: &Run, args: &mut Args) -> anyhow::Result<()> {
     }
 }
 
+/// Offers a recording of so many seconds as a voice.
 async fn upload(run: &Run, args: &mut Args) -> anyhow::Result<()> {
     let seconds: f64 = args.need("seconds")?;
-    let answer = run.server()?.get("/v1/voices").await?;
+    let address = run.server()?.address;
+    let (content_type, body) = voice_form(&recording(seconds));
+    let headers = [("Content-Type".to_owned(), content_type)];
+    let answer = http::ask(address, "POST", "/v1/voices", &headers, &body).await?;
     run.left().voices.push((seconds, answer));
-    bail!("voices cannot be uploaded yet")
+    Ok(())
+}
+
+/// A sound that rises and falls as speech does: a WAV file of 16 bits at 16 kHz.
+fn recording(seconds: f64) -> Vec<u8> {
+    let samples = (seconds * 16_000.0).round() as usize;
+    let mut bytes = wav::header(16_000, SampleFormat::I16, &[], Some(samples as u64));
+    let sample = |i: usize| 0.3 * (i as f32 * 0.05).sin() * (i as f32 * 0.000_7).sin();
+    let sound: Vec<f32> = (0..samples).map(sample).collect();
+    pcm::extend_i16_le(&mut bytes, &sound);
+    bytes
+}
+
+/// The form that offers a voice: its type and its bytes.
+fn voice_form(file: &[u8]) -> (String, Vec<u8>) {
+    const BOUNDARY: &str = "voice-form-boundary";
+    let parts: [(&str, &[u8]); 4] = [
+        ("name\"", b"Clip"),
+        ("consent\"", b"true"),
+        ("reference\"", b"made for a test, no speaker"),
+        ("file\"; filename=\"clip.wav\"", file),
+    ];
+    let mut body = Vec::new();
+    for (name, content) in parts {
+        let head = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\r\n\r\n");
+        body.extend(head.as_bytes());
+        body.extend(content);
+        body.extend(b"\r\n");
+    }
+    body.extend(format!("--{BOUNDARY}--\r\n").as_bytes());
+    (format!("multipart/form-data; boundary={BOUNDARY}"), body)
 }

@@ -1,6 +1,7 @@
 //! What must hold after the steps of a case: every demand by its name, in rooms by what it looks at.
 
 mod audio;
+mod codec;
 mod connection;
 mod context;
 mod process;
@@ -68,6 +69,7 @@ async fn check(run: &Run, demand: &Value) -> Checked {
     let args = &mut args;
     // Each room answers for what it knows.
     let known = audio::check(run, args).await?
+        || codec::check(run, args).await?
         || context::check(run, args).await?
         || connection::check(run, args).await?
         || timing::check(run, args).await?

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Checked, Miss, hard, targets, within};
 use crate::cases::session::args::Args;
@@ -75,13 +75,26 @@ pub(super) async fn check(run: &Run, args: &mut Args) -> Result<bool, Miss> {
                 hard(waited.is_ok(), || format!("{ctx} was never parked"))?;
             }
         }
-        "prompt_frames" | "rejected_or_truncated_reported" => {
-            args.rest();
-            hard(false, || "voices cannot be uploaded yet".to_owned())?;
-        }
+        "prompt_frames" | "rejected_or_truncated_reported" => voices(run, args)?,
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// What was said of a recording: how much of it each stage reads, or that it is too long.
+fn voices(run: &Run, args: &mut Args) -> Result<(), Miss> {
+    let seconds = args.take::<f64>("seconds")?.or(args.take("for_seconds")?).unwrap_or(0.0);
+    let frames = args.take::<Vec<u64>>("equals")?;
+    let left = run.left();
+    let told = left.voices.iter().find(|(of, _)| *of == seconds).map(|(_, answer)| answer);
+    let Some(answer) = told else { return hard(false, || format!("{seconds} s: not offered")) };
+    let body: Value = answer.json()?;
+    let fits = match frames {
+        Some(frames) => answer.status == 201 && body["prompt_frames"] == json!(frames),
+        None if answer.status == 201 => body["seconds_used"].as_f64() < Some(seconds),
+        None => matches!(answer.status, 400 | 413) && body["error"]["code"].is_string(),
+    };
+    hard(fits, || format!("{seconds} s: {} {body}", answer.status))
 }
 
 fn answered(run: &Run, args: &mut Args) -> Result<(), Miss> {
@@ -102,6 +115,7 @@ fn before(run: &Run) -> Result<Before, Miss> {
 /// Waits until the counters are as they should be.
 async fn comes_to_rest(run: &Run, is_rest: impl Fn(&Counters, &Counters) -> bool) -> Checked {
     let before = before(run)?.counters;
+    let Some(before) = before else { return hard(false, || "nothing was counted".to_owned()) };
     let mut now = run.server()?.counters().await?;
     let rest = async {
         while !is_rest(&now, &before) {
