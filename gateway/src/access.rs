@@ -33,6 +33,8 @@ const SPEECH: &[&str] = &[
     "/v1/models",
     "/v1/tokens",
     "/tts/websocket",
+    "/tts",
+    "/v1/tts",
 ];
 /// The others that are told apart.
 const OTHERS: &[&str] = &["/metrics", "/healthz", "/readyz"];

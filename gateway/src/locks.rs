@@ -36,7 +36,8 @@ impl Locks {
     pub fn new(settings: &Gateway) -> Result<Self, LocksError> {
         let mut secret = [0_u8; 32];
         getrandom::fill(&mut secret).expect("a system without random numbers cannot serve");
-        let keyring = Arc::new(Keyring::new(settings.auth.clone(), secret)?);
+        let projects = settings.livekit.secrets.clone();
+        let keyring = Arc::new(Keyring::new(settings.auth.clone(), projects, secret)?);
         let tls = Tls::load(&settings.tls)?.map(Arc::new);
         Ok(Self { keyring, tls })
     }

@@ -21,6 +21,7 @@ use crate::auth::{Caller, Over, Purse};
 use crate::config::Gateway;
 use crate::driver::Clock;
 use crate::foreign::cartesia::Cartesia;
+use crate::foreign::livekit::LiveKit;
 use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
@@ -193,6 +194,8 @@ fn routes(server: Arc<Server>) -> Router {
     let guarded = Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/tts/websocket", ws::speaks(Cartesia::make))
+        .route("/tts", ws::speaks(LiveKit::make))
+        .route("/v1/tts", ws::speaks(LiveKit::make))
         .route("/v1/audio/speech", post(http::speech::speak))
         .route("/v1/voices", http::voices::all(&server.config.voices))
         .route("/v1/voices/{id}", http::voices::one())

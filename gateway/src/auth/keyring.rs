@@ -13,8 +13,9 @@ use tokio::sync::watch;
 
 use super::allowance::Allowance;
 use super::credential::Credential;
+use super::jwt;
 use super::token::{Seal, Token};
-use crate::config::{Auth, Key, Quota, check_keys};
+use crate::config::{Auth, Key, Quota, Secret, check_keys};
 
 /// Who speaks where no key is needed.
 const ANYBODY: &str = "anybody";
@@ -31,6 +32,9 @@ pub fn digest_of(key: &str) -> String {
 pub struct Keyring {
     settings: Auth,
     keys: RwLock<BTreeMap<String, Arc<Entry>>>,
+    /// Secrets of the LiveKit projects whose tokens open, by API key, and what each project uses.
+    secrets: BTreeMap<String, Secret>,
+    projects: BTreeMap<String, Arc<Entry>>,
     /// Who speaks where no key is needed.
     anybody: Option<Arc<Entry>>,
     seal: Seal,
@@ -57,6 +61,8 @@ pub(crate) struct Caller {
     pub(crate) allowance: Arc<Allowance>,
     /// How long the token holds; none for a key.
     expires_in: Option<Duration>,
+    /// Whether it was let in by a key, and so may have tokens.
+    has_key: bool,
     is_revoked: watch::Receiver<bool>,
     digest: KeyDigest,
 }
@@ -104,16 +110,28 @@ struct KeysFile {
 }
 
 impl Keyring {
-    /// Reads the keys; `secret` is what tokens are signed with.
+    /// Reads the keys; `projects` are the secrets of LiveKit projects, `secret` is what our own tokens are signed with.
     ///
     /// # Errors
     /// [`KeyringError`]
-    pub fn new(settings: Auth, secret: [u8; 32]) -> Result<Self, KeyringError> {
-        let anybody = (!settings.is_closed())
+    pub fn new(
+        settings: Auth,
+        secrets: BTreeMap<String, Secret>,
+        secret: [u8; 32],
+    ) -> Result<Self, KeyringError> {
+        let is_closed = settings.is_closed() || !secrets.is_empty();
+        let project = |id: &String| {
+            let entry = Entry::new(id.as_str().into(), KeyDigest::default(), settings.per_key);
+            (id.clone(), Arc::new(entry))
+        };
+        let projects = secrets.keys().map(project).collect();
+        let anybody = (!is_closed)
             .then(|| Arc::new(Entry::new(ANYBODY.into(), KeyDigest::default(), settings.per_key)));
         let ring = Self {
             settings,
             keys: RwLock::default(),
+            secrets,
+            projects,
             anybody,
             seal: Seal::new(secret),
             stamp: Mutex::new(None),
@@ -180,7 +198,7 @@ impl Keyring {
     /// [`Denied`]
     pub(crate) fn admit(&self, shown: Option<&Credential>, unix_ms: u64) -> Result<Caller, Denied> {
         if let Some(anybody) = &self.anybody {
-            return Ok(anybody.caller(None));
+            return Ok(anybody.caller(None, true));
         }
         let (secret, may_be_key) = match shown.ok_or(Denied::Nothing)? {
             Credential::Any(secret) => (secret, true),
@@ -189,13 +207,19 @@ impl Keyring {
         if let Some(token) = Token::read(secret.expose()) {
             return self.admit_token(&token, unix_ms);
         }
+        if !self.secrets.is_empty() && may_be_key && jwt::is_one(secret.expose()) {
+            let api_key = jwt::signer(secret.expose(), &self.secrets, unix_ms)?;
+            let project = self.projects.get(api_key).ok_or(Denied::Invalid)?;
+            // It is shown once, for a connection that may outlive it.
+            return Ok(project.caller(None, false));
+        }
         let digest: KeyDigest = Sha256::digest(secret.expose()).into();
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         // All are compared, whole: how long it takes tells nothing.
         let found = keys.values().fold(None, |found, entry| {
             if bool::from(entry.digest.ct_eq(&digest)) { Some(entry) } else { found }
         });
-        found.filter(|_| may_be_key).map(|entry| entry.caller(None)).ok_or(Denied::Invalid)
+        found.filter(|_| may_be_key).map(|entry| entry.caller(None, true)).ok_or(Denied::Invalid)
     }
 
     fn admit_token(&self, token: &Token, unix_ms: u64) -> Result<Caller, Denied> {
@@ -206,15 +230,14 @@ impl Keyring {
             return Err(Denied::Invalid);
         }
         match token.expires_unix_ms().checked_sub(unix_ms).filter(|left| *left > 0) {
-            Some(left) => Ok(entry.caller(Some(Duration::from_millis(left)))),
+            Some(left) => Ok(entry.caller(Some(Duration::from_millis(left)), false)),
             None => Err(Denied::Expired),
         }
     }
 
     /// A token for somebody with a key; none for who has but a token, which could live for ever then.
     pub(crate) fn issue(&self, caller: &Caller, expires_unix_ms: u64) -> Option<String> {
-        let has_key = caller.expires_in.is_none();
-        has_key.then(|| self.seal.sign(&caller.key_id, &caller.digest, expires_unix_ms))
+        caller.has_key.then(|| self.seal.sign(&caller.key_id, &caller.digest, expires_unix_ms))
     }
 }
 
@@ -224,11 +247,12 @@ impl Entry {
         Self { id, digest, allowance, is_revoked: watch::Sender::new(false) }
     }
 
-    fn caller(&self, expires_in: Option<Duration>) -> Caller {
+    fn caller(&self, expires_in: Option<Duration>, has_key: bool) -> Caller {
         Caller {
             key_id: self.id.clone(),
             allowance: self.allowance.clone(),
             expires_in,
+            has_key,
             is_revoked: self.is_revoked.subscribe(),
             digest: self.digest,
         }
@@ -303,7 +327,7 @@ mod tests {
     }
 
     fn ring(keys: Vec<Key>) -> Keyring {
-        Keyring::new(Auth { keys, ..Auth::default() }, [3; 32]).unwrap()
+        Keyring::new(Auth { keys, ..Auth::default() }, BTreeMap::new(), [3; 32]).unwrap()
     }
 
     #[test]
@@ -358,7 +382,7 @@ mod tests {
         };
         write(&[("a", "alpha"), ("b", "beta")]);
         let settings = Auth { keys_file: Some(file.clone()), ..Auth::default() };
-        let ring = Keyring::new(settings, [3; 32]).unwrap();
+        let ring = Keyring::new(settings, BTreeMap::new(), [3; 32]).unwrap();
         let (a, b) = (ring.admit(any("alpha").as_ref(), 0), ring.admit(any("beta").as_ref(), 0));
         let (a, b) = (a.unwrap(), b.unwrap());
         let token = ring.issue(&a, 1_000_000).unwrap();
@@ -377,6 +401,23 @@ mod tests {
         assert!(error.contains("keys.toml: line 2, id"), "{error}");
         assert!(ring.admit(any("beta").as_ref(), 0).is_ok());
         assert!(!ring.refresh().unwrap(), "told once");
+    }
+
+    #[test]
+    fn a_project_shuts_the_door_and_opens_it_by_its_tokens_alone() {
+        let secrets = BTreeMap::from([("APIone".to_owned(), Secret::new(jwt::KNOWN_SECRET))]);
+        let ring = Keyring::new(Auth::default(), secrets, [3; 32]).unwrap();
+        assert!(ring.is_closed());
+        let who = |shown: &str, unix_ms| {
+            ring.admit(any(shown).as_ref(), unix_ms).map(|caller| caller.key_id.to_string())
+        };
+        assert_eq!(who(jwt::KNOWN, 1_200_000), Ok("APIone".into()));
+        assert_eq!(who(jwt::KNOWN, 9_000_000), Err(Denied::Expired));
+        assert_eq!(who(jwt::KNOWN_SECRET, 1_200_000), Err(Denied::Invalid));
+        let caller = ring.admit(any(jwt::KNOWN).as_ref(), 1_200_000).unwrap();
+        assert!(ring.issue(&caller, 9_000).is_none(), "a token makes no tokens");
+        let in_address = Credential::Token(Secret::new(jwt::KNOWN));
+        assert_eq!(ring.admit(Some(&in_address), 1_200_000).unwrap_err(), Denied::Invalid);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod allowance;
 mod credential;
+mod jwt;
 mod keyring;
 mod origin;
 mod token;

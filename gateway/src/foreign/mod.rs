@@ -9,6 +9,7 @@
 
 pub(crate) mod cartesia;
 mod contexts;
+pub(crate) mod livekit;
 mod names;
 #[cfg(test)]
 mod rig;
@@ -32,6 +33,8 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// What a dialect is given when a client connects.
 pub(crate) struct Greeting<'a> {
+    /// The query of the upgrade's address, as it came.
+    pub(crate) query: &'a str,
     /// What the session's name is, and what can be asked for.
     pub(crate) setup: &'a Setup,
     pub(crate) config: &'a Gateway,
@@ -172,6 +175,12 @@ fn lacks_space(before: &str, next: &str) -> bool {
     const CLOSERS: &[char] = &['"', '\'', '”', '’', '»', ')', ']'];
     let ends = before.trim_end_matches(CLOSERS).ends_with(ENDS);
     ends && next.chars().next().is_some_and(|c| !c.is_whitespace())
+}
+
+/// A parameter of a query, its escapes undone.
+fn parameter(query: &str, name: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(found, _)| found == name).map(|(_, value)| value.into_owned())
 }
 
 fn text_frame(message: &serde_json::Value) -> Frame {

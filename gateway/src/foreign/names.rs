@@ -19,6 +19,11 @@ impl Voices {
         }
     }
 
+    /// What the table has for a name, as a name to look for.
+    pub(super) fn listed(&self, name: Option<&str>) -> Option<String> {
+        self.table.get(name?).cloned()
+    }
+
     /// The voice to ask the session for; none: its default. A name that is not known stays as it is where such names are
     /// to be refused, so that the session refuses it.
     pub(super) fn find(&self, asked: Option<&str>) -> Option<String> {

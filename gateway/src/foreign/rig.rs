@@ -53,6 +53,11 @@ impl Rig {
     }
 
     pub(super) fn with(make: Make, config: &Gateway) -> Self {
+        Self::at(make, "", config)
+    }
+
+    /// A client that has come with a query.
+    pub(super) fn at(make: Make, query: &str, config: &Gateway) -> Self {
         let setup = Setup {
             limits: Limits { ..config.limits.clone() },
             catalogue: Arc::new(catalogue()),
@@ -63,7 +68,7 @@ impl Rig {
             has_room: true,
             is_foreign: true,
         };
-        let dialect = make(&Greeting { setup: &setup, config }).expect("welcome");
+        let dialect = make(&Greeting { query, setup: &setup, config }).expect("welcome");
         let mut session = Session::new(setup, Duration::ZERO);
         let interpreter = Interpreter::greet(dialect, &mut session, Duration::ZERO);
         let mut rig = Self {

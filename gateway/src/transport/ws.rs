@@ -11,7 +11,7 @@ use axum::extract::ws::{
     CloseFrame, Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection,
 };
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use futures_util::{Sink, SinkExt, Stream};
@@ -64,13 +64,15 @@ pub(crate) fn speaks(make: Make) -> MethodRouter<Arc<Server>> {
                     Extension(access): Extension<Access>,
                     Extension(caller): Extension<Caller>,
                     Extension(meter): Extension<Meter>,
+                    uri: Uri,
                     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>| {
             let upgrade = match upgrade {
                 Ok(upgrade) => upgrade,
                 Err(rejection) => return rejection.into_response(),
             };
             let setup = server.session_setup(&caller, true);
-            let greeting = Greeting { setup: &setup, config: &server.config };
+            let query = uri.query().unwrap_or_default();
+            let greeting = Greeting { query, setup: &setup, config: &server.config };
             let dialect = match make(&greeting) {
                 Ok(dialect) => dialect,
                 Err(Unwelcome(reason)) => {

@@ -193,6 +193,11 @@ impl Socket {
         self.inner.send(Message::text(message.to_string())).await.unwrap();
     }
 
+    /// Says goodbye, as clients do.
+    pub(crate) async fn close(mut self) {
+        self.inner.close(None).await.unwrap();
+    }
+
     /// The next message that is no ping.
     pub(crate) async fn next(&mut self) -> Message {
         loop {
