@@ -64,7 +64,7 @@ const ENTRIES: [Entry; 30] = [
     entry("fr-FR", Language::French, COMMA, false),
     entry("fr-BE", Language::French, COMMA, false),
     entry("fr-CA", Language::French, COMMA, false),
-    entry("fr-CH", Language::French, COMMA, false),
+    entry("fr-CH", Language::French, SWISS, false),
     entry("it-IT", Language::Italian, COMMA, false),
     entry("it-CH", Language::Italian, SWISS, false),
     entry("nl-NL", Language::Dutch, COMMA, false),

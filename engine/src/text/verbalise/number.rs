@@ -112,7 +112,7 @@ impl Number {
 /// A mark or blank with exactly three digits behind it.
 fn group<'a>(mut scan: Scan<'a>, marks: Marks) -> Option<(char, &'a [char], Scan<'a>)> {
     let apostrophe = |c| marks.group == '’' && c == '\'';
-    let blank = |c| marks.decimal == ',' && super::scan::is_gap(c);
+    let blank = |c| marks.group != ',' && super::scan::is_gap(c);
     let mark = scan.eat_if(|c| c == marks.group || apostrophe(c) || blank(c) || c == '\u{202f}')?;
     let digits = scan.digits();
     let mark = if super::scan::is_gap(mark) { ' ' } else { mark };

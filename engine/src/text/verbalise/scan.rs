@@ -68,6 +68,11 @@ impl<'a> Scan<'a> {
         self.look.text.get(self.pos.checked_sub(1)?).copied()
     }
 
+    /// The character `k` places before that.
+    pub(super) fn far_before(self, k: usize) -> Option<char> {
+        self.look.text.get(self.pos.checked_sub(1 + k)?).copied()
+    }
+
     /// How many characters lie between the start of the look and this place.
     pub(super) fn taken(self) -> usize {
         self.pos - self.look.start

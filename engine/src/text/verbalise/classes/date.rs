@@ -107,6 +107,10 @@ pub(super) fn loose<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     let first = short(&mut scan)?;
     scan.eat_if(|c| c == '/')?;
     let second = short(&mut scan).filter(|_| scan.at_number_end())?;
+    // 12/20 is no day where the month comes second.
+    if second > 12 && !speech.tongue.locale.month_first() {
+        return None;
+    }
     let (day, month, month_first) = day_and_month(first, second, '/', speech)?;
     let date = Date { day: Some(day), month, month_first, ..Date::default() };
     Some((scan, say(speech, &date, start)))

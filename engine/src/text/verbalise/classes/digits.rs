@@ -84,7 +84,7 @@ fn group(digits: &str, all: &Groups<'_>, speech: &Speech) -> String {
     let first_groups = all.groups.iter().take(2).any(|g| g == digits);
     match digits.parse() {
         Ok(n) if toll_free && first_groups && all.total <= 11 => speech.count(n),
-        _ => speech.digits(digits),
+        _ => (speech.language().group)(speech, digits),
     }
 }
 
@@ -115,7 +115,8 @@ impl<'a> Groups<'a> {
         while found.groups.len() < GROUPS_MAX {
             let open = scan.eat('(');
             let digits = scan.digits();
-            let lone = found.blanks > 0 && digits.len() == 1;
+            // "+33 1 23 45 67 89"
+            let lone = found.blanks > 0 && digits.len() == 1 && !plus;
             if digits.is_empty() || lone || digits.len() > 12 || (open && !scan.eat(')')) {
                 break;
             }
@@ -146,7 +147,8 @@ impl<'a> Groups<'a> {
         let lengths = || self.groups.iter().map(String::len);
         let known = speech.language().telephones.iter().any(|t| t.iter().copied().eq(lengths()));
         known
-            && self.points == 0
+            && (self.points == 0
+                || (self.points + 1 == self.groups.len() && self.groups[0].starts_with('0')))
             && !measure::is_measured(self.end, speech)
             && speech.noun(self.end).is_none()
     }

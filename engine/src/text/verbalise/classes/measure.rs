@@ -1,6 +1,7 @@
 //! Numbers with a unit, percentages, lengths in feet and inches, places on the globe.
 
 use super::Reading;
+use super::money::linked;
 use super::number::{self, Amount, is_minus, may_be_sign};
 use crate::text::verbalise::language::units;
 use crate::text::verbalise::names::Gender;
@@ -67,17 +68,17 @@ fn say(speech: &Speech, amounts: &[Amount], unit: &Unit, hyphen: bool) -> String
         None => amount.alone(speech),
     };
     let numbers: Vec<String> = amounts.iter().map(number).collect();
-    let mut numbers = numbers.join(&format!(" {} ", speech.words().to));
-    if let Some(link) =
-        amounts.last().and_then(|a| a.link(speech)).filter(|_| unit.gender.is_some())
-    {
-        numbers = format!("{numbers} {link}");
-    }
+    let numbers = numbers.join(&format!(" {} ", speech.words().to));
     let one = amounts
         .last()
         .is_some_and(|a| a.magnitude.is_none() && (speech.language().is_one)(&a.number));
     let noun = if hyphen || (one && amounts.len() == 1) { unit.one } else { unit.other };
-    if noun.contains("{0}") { noun.replace("{0}", &numbers) } else { format!("{numbers} {noun}") }
+    if noun.contains("{0}") {
+        return noun.replace("{0}", &numbers);
+    }
+    let link = amounts.last().and_then(|a| a.link(speech)).filter(|_| unit.gender.is_some());
+    let noun = link.map_or(noun.to_owned(), |of| linked(of, noun, speech));
+    format!("{numbers} {noun}")
 }
 
 /// The noun of a unit behind a number that is already in words.
@@ -126,7 +127,7 @@ fn unit_behind<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Unit, b
         let mut end = start;
         let longer = best
             .is_none_or(|(longest, _)| written.chars().count() > longest.taken() - start.taken());
-        if longer && end.eat_str(written, false) && fits(written, end, blank, hyphen) {
+        if longer && end.eat_str(written, false) && fits(written, end, [blank, hyphen], speech) {
             best = Some((end, name));
         }
     }
@@ -144,9 +145,14 @@ fn unit_behind<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Unit, b
 }
 
 /// Whether a written unit is one here: no word goes on, and a single letter is not part of a name (4K).
-fn fits(written: &str, end: Scan<'_>, blank: bool, hyphen: bool) -> bool {
+fn fits(written: &str, end: Scan<'_>, [blank, hyphen]: [bool; 2], speech: &Speech) -> bool {
     let letter = written.ends_with(char::is_alphanumeric);
-    if letter && (!end.at_word_end() || matches!(end.peek(), Some('/' | '²' | '³' | '°'))) {
+    // "35 h/semaine" has a unit, "5 m/s" another one.
+    let stroke = end.peek() == Some('/') && {
+        let next: String = end.skip(1).next_word().iter().collect();
+        !(next.len() > 2 && speech.language().per.iter().any(|(known, _)| *known == next))
+    };
+    if letter && (!end.at_word_end() || stroke || matches!(end.peek(), Some('²' | '³' | '°'))) {
         return false;
     }
     if letter && end.peek() == Some('-') && end.at(1).is_some_and(char::is_alphanumeric) {

@@ -5,7 +5,7 @@ use super::number::{self, Amount};
 use crate::text::verbalise::language::{Currency, Magnitude};
 use crate::text::verbalise::names::{Gender, Noun};
 use crate::text::verbalise::number::Number;
-use crate::text::verbalise::scan::Scan;
+use crate::text::verbalise::scan::{Scan, lower};
 use crate::text::verbalise::speech::Speech;
 
 /// Names of a currency for one and many, and its hundredth.
@@ -184,10 +184,8 @@ fn one(speech: &Speech, amount: &Amount, money: &Named, adjective: bool) -> Stri
         let words = amount.words(speech, money.gender);
         let large: Option<&Magnitude> = amount.magnitude;
         let noun = if large.is_some() && !adjective { money.other } else { noun(number, names) };
-        return match amount.link(speech) {
-            Some(link) => format!("{words} {link} {noun}"),
-            None => format!("{words} {noun}"),
-        };
+        let noun = amount.link(speech).map_or(noun.to_owned(), |of| linked(of, noun, speech));
+        return format!("{words} {noun}");
     };
     let whole = Number { fraction: String::new(), ..number.clone() };
     let part = Number::of(number.fraction.parse().unwrap_or_default());
@@ -195,12 +193,22 @@ fn one(speech: &Speech, amount: &Amount, money: &Named, adjective: bool) -> Stri
     let (small, cents) = (speech.number(&part, money.minor_gender), noun(&part, minor));
     let (big, noun) = (speech.number(&whole, money.gender), noun(&whole, names));
     let amount = Amount { number: whole, magnitude: None };
-    let big = amount.link(speech).map_or_else(|| big.clone(), |link| format!("{big} {link}"));
+    let noun = amount.link(speech).map_or(noun.to_owned(), |of| linked(of, noun, speech));
     match (has_whole, part.is(0)) {
         (_, true) => format!("{big} {noun}"),
-        (true, false) => (speech.language().cents)(&big, noun, &small, cents),
+        (true, false) => (speech.language().cents)(&big, &noun, &small, cents),
         (false, false) if number.negative => format!("{} {small} {cents}", speech.words().minus),
         (false, false) => format!("{small} {cents}"),
+    }
+}
+
+/// "of" and a noun: `de dollars`, `d'euros`.
+pub(super) fn linked(of: &str, noun: &str, speech: &Speech) -> String {
+    let of_vowel = speech.language().of_vowel;
+    let vowel = noun.starts_with(|c| "aeiouyéèêh".contains(lower(c)));
+    match vowel && !of_vowel.is_empty() {
+        true => format!("{of_vowel}{noun}"),
+        false => format!("{of} {noun}"),
     }
 }
 

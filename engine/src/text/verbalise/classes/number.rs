@@ -1,5 +1,6 @@
 //! Numbers: cardinals, decimals, ordinals, fractions, ratios, ranges, years and decades.
 
+use super::money::linked;
 use super::{Reading, date, measure};
 use crate::text::verbalise::language::{Magnitude, Part};
 use crate::text::verbalise::names::Gender;
@@ -359,7 +360,7 @@ pub(super) fn plain<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> 
     let (end, said) = range([scan, end], &amount, year, speech).unwrap_or_else(|| {
         let said = match amount.number.value() {
             Some(n) if year => speech.year(n),
-            _ => bare(&amount, end, speech),
+            _ => return with_link(&amount, end, speech),
         };
         (end, said)
     });
@@ -396,6 +397,25 @@ fn range<'a>(
     let score = speech.language().ratio_openers.contains(&start.word_before().as_str());
     let to = if score { speech.words().ratio } else { speech.words().to };
     Some((end, format!("{from_said} {to} {to_said}")))
+}
+
+/// A number that is no year, with the noun that is linked to it where the link is written to the noun: `un million
+/// d'habitants`.
+fn with_link<'a>(amount: &Amount, end: Scan<'a>, speech: &Speech) -> Reading<'a> {
+    let said = bare(amount, end, speech);
+    let elides = !speech.language().of_vowel.is_empty() && amount.magnitude.is_none();
+    let mut ahead = end;
+    if ahead.blank()
+        && ahead.peek().is_some_and(char::is_lowercase)
+        && let Some(of) = amount.link(speech).filter(|_| elides)
+    {
+        let noun = lower_case(ahead.letters());
+        let word = noun.chars().count() > 1 && !speech.language().small_words.contains(&&*noun);
+        if word && ahead.at_word_end() && !ahead.peek().is_some_and(|c| "'’@/_".contains(c)) {
+            return (ahead, format!("{said} {}", linked(of, &noun, speech)));
+        }
+    }
+    (end, said)
 }
 
 /// A number that is no year, before a noun or alone.

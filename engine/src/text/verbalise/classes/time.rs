@@ -13,7 +13,7 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     if ahead.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
         ahead.blank();
         if let Some((range_end, second)) = closed(ahead, speech) {
-            let loose = first.marked || second.marked;
+            let loose = first.marked || second.marked || first.signed || second.signed;
             let said = |time: &Found| say(speech, &time.time);
             if loose {
                 let (from, to) = (said(&first), said(&second));
@@ -64,6 +64,8 @@ struct Found {
     time: Time,
     /// It has minutes or a half of the day: it can be nothing but a time.
     marked: bool,
+    /// Only an hour, with its sign: alone it is a length of time.
+    signed: bool,
     /// It could be a ratio or a score as well.
     ratio_like: bool,
     /// Its last character is the period of `p.m.`
@@ -71,7 +73,17 @@ struct Found {
 }
 
 fn closed<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
-    one(scan, speech).filter(|(end, _)| end.at_number_end())
+    let (mut end, mut found) = one(scan, speech)?;
+    let sign = |sign: &&str| {
+        let mut behind = end;
+        (behind.eat_str(sign, false) && behind.at_word_end()).then_some(behind)
+    };
+    let signed = speech.language().hour_signs.iter().find_map(sign).filter(|_| !found.marked);
+    if let Some(behind) = signed {
+        found.signed = true;
+        end = behind;
+    }
+    end.at_number_end().then_some((end, found))
 }
 
 fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
@@ -126,7 +138,7 @@ fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
     }
     let marked = minutes || time.half.is_some();
     let ratio_like = time.half.is_none() && !seconds && signed.is_none();
-    Some((scan, Found { time, marked, ratio_like, dotted }))
+    Some((scan, Found { time, marked, signed: false, ratio_like, dotted }))
 }
 
 /// A sign for hours: behind a time that has minutes, or with minutes behind it, which come back.
@@ -145,7 +157,12 @@ fn hours<'a>(scan: Scan<'a>, minutes: bool, speech: &Speech) -> Option<(Scan<'a>
     let digits = end.digits();
     let minute = number(digits).filter(|&m| digits.len() == 2 && m < 60)?;
     let mut unit = end;
+    unit.blank();
     if (unit.eat_str("min", false) || unit.eat('m')) && unit.at_word_end() {
+        // "1 h 30 min 20 s" is a length of time.
+        if unit.next_visible().is_some_and(|c| c.is_ascii_digit()) {
+            return None;
+        }
         end = unit;
     }
     Some((end, Some(minute)))

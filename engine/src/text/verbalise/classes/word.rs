@@ -97,6 +97,23 @@ fn parted<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     Some(with_next_word(behind, spoken))
 }
 
+/// A form of a list as it stands there; its last period may end a sentence as well.
+pub(in crate::text::verbalise) fn listed<'a>(
+    scan: Scan<'a>,
+    list: &[(&str, &str)],
+    speech: &Speech,
+) -> Option<Reading<'a>> {
+    let (end, spoken) = list.iter().find_map(|(written, spoken)| {
+        let mut end = scan;
+        let whole = end.eat_str(written, true)
+            && (!written.ends_with(char::is_alphabetic) || end.at_word_end());
+        whole.then_some((end, *spoken))
+    })?;
+    let dotted = end.before() == Some('.') && ends_sentence(end, speech);
+    let end = if dotted { scan.skip(end.taken() - scan.taken() - 1) } else { end };
+    Some((end, spoken.to_owned()))
+}
+
 /// With a capital letter where the short form has one.
 fn as_written(spoken: &str, scan: Scan<'_>) -> String {
     let mut letters = spoken.chars();
@@ -277,7 +294,9 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     let language = speech.language();
     let before = start.word_before();
     let has = |list: &[&str]| list.contains(&before.as_str());
-    if has(language.numbered) || before == "war" {
+    // "art. L. 123"
+    let letter = letters.len() == 1 && "LCDM".contains(letters[0]);
+    if (has(language.numbered) || before == "war") && !letter {
         return Some((scan, speech.count(n)));
     }
     if has(language.rulers) {
@@ -346,7 +365,10 @@ pub(super) fn capitals<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     if many {
         scan = plural;
     }
-    let inside = start.before().is_some_and(|c| c.is_alphanumeric() || c == '\'' || c == '’');
+    // "DON'T" is one word, "l'ONU" are two.
+    let apostrophe = start.before().is_some_and(|c| c == '\'' || c == '’');
+    let inside = start.before().is_some_and(char::is_alphanumeric)
+        || (apostrophe && !start.far_before(1).is_some_and(char::is_lowercase));
     if count < 2 || !scan.at_word_end() || inside {
         return None;
     }

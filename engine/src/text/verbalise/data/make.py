@@ -23,7 +23,7 @@ import pathlib
 import sys
 
 LANGUAGES = ["en", "de", "es", "fr", "it", "nl", "pt"]
-REGIONS = ["en-GB", "de-AT", "pt-PT"]
+REGIONS = ["en-GB", "de-AT", "de-CH", "fr-BE", "fr-CH", "pt-PT"]
 DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 MONEY = """AED ARS AUD BRL BTC CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY KRW MXN MYR NGN NOK NZD
 PEN PHP PLN RON RUB SAR SEK SGD THB TRY TWD UAH USD VND ZAR""".split()
@@ -95,7 +95,8 @@ def main():
         if rows is None:
             known = base[language.split("-")[0]]
             rows = [row for row in ("\t".join(r) for r in words(root, language)) if row not in known]
-        (here / f"{language}.words").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        if rows:
+            (here / f"{language}.words").write_text("\n".join(rows) + "\n", encoding="utf-8")
         if language in base:
             names = "\n".join("\t".join(row) for row in emoji(root, language))
             (here / f"{language}.emoji").write_text(names + "\n", encoding="utf-8")

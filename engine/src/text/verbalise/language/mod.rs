@@ -4,6 +4,7 @@
 //! read. A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
 
 mod english;
+mod french;
 mod german;
 mod other;
 mod romance;
@@ -148,6 +149,8 @@ pub(super) struct Language {
     pub(super) per: &'static [(&'static str, &'static str)],
     /// Between a day and its month, or a number of millions and its noun: "of".
     pub(super) of: &'static str,
+    /// The same before a vowel, where it is written to the noun: `d'`.
+    pub(super) of_vowel: &'static str,
     /// Names of months and days are written small.
     pub(super) small_months: bool,
     /// Every noun is written with a capital letter.
@@ -187,6 +190,10 @@ pub(super) struct Language {
     pub(super) decimals: fn(&Speech, &str) -> String,
     /// An amount of money with its hundredths: the words of the whole, its noun, the words of the part and its noun.
     pub(super) cents: fn(&str, &str, &str, &str) -> String,
+    /// A group of digits of a telephone, card or account number.
+    pub(super) group: fn(&Speech, &str) -> String,
+    /// Words that readings of its own begin with, in small letters: no others are shown to them if they look like words.
+    pub(super) watched: &'static [&'static str],
     /// Readings that no other language has; asked before those of `classes`.
     pub(super) readings: &'static [Rule],
     /// Whether the word at the place behind a number is counted by it.
@@ -302,7 +309,8 @@ impl Shorts {
     fn new(language: &Language, names: &Names) -> Self {
         let mut shorts = Self::default();
         let forms = language.abbreviations.iter().map(|a| a.written);
-        for word in forms.chain(names.calendar()) {
+        let watched = language.watched.iter().copied();
+        for word in forms.chain(names.calendar()).chain(watched) {
             let word = word.to_lowercase();
             if let Some(first) = word.chars().next() {
                 *shorts.lengths.entry(first).or_default() |= length_bit(word.chars().count());
@@ -349,7 +357,7 @@ impl Tongue {
                 (spanish::RULES, data!("es.words"), data!("es.emoji"), &spanish::SPANISH)
             }
             ids::Language::French => {
-                (data!("fr.rbnf"), data!("fr.words"), data!("fr.emoji"), &other::FRENCH)
+                (data!("fr.rbnf"), data!("fr.words"), data!("fr.emoji"), &french::FRENCH)
             }
             ids::Language::Italian => {
                 (data!("it.rbnf"), data!("it.words"), data!("it.emoji"), &other::ITALIAN)
@@ -364,6 +372,9 @@ impl Tongue {
         let (rules, region) = match locale.tag() {
             "pt-PT" | "pt-AO" => (data!("pt-PT.rbnf"), data!("pt-PT.words")),
             "de-AT" => (rules, data!("de-AT.words")),
+            "de-CH" => (data!("de-CH.rbnf"), data!("de-CH.words")),
+            "fr-BE" => (data!("fr-BE.rbnf"), ""),
+            "fr-CH" => (data!("fr-CH.rbnf"), ""),
             "en-US" | "en-CA" => (rules, ""),
             tag if tag.starts_with("en-") => (rules, data!("en-GB.words")),
             _ => (rules, ""),

@@ -11,12 +11,6 @@ const GENDERS: [&str; 3] =
 const ORDINALS: [&str; 3] =
     ["spellout-ordinal-masculine", "spellout-ordinal-feminine", "spellout-ordinal-masculine"];
 
-pub(super) const FRENCH: Language = Language {
-    is_one: |number| number.is(0) || number.is(1),
-    words: Words { minus: "moins", percent: "pour cent", to: "à", and: "et", ..NO_WORDS },
-    ..BARE
-};
-
 pub(super) const ITALIAN: Language = Language {
     words: Words { minus: "meno", percent: "per cento", to: "a", and: "e", ..NO_WORDS },
     ..BARE
@@ -74,6 +68,7 @@ pub(super) const BARE: Language = Language {
     rulers: &[],
     per: &[],
     of: "",
+    of_vowel: "",
     small_months: true,
     capital_nouns: false,
     dotted_days: false,
@@ -94,6 +89,8 @@ pub(super) const BARE: Language = Language {
     before_noun: |_, _, _| None,
     decimals: |speech, digits| speech.digits(digits),
     cents: |whole, noun, part, _| format!("{whole} {noun} {part}"),
+    group: |speech, digits| speech.digits(digits),
+    watched: &[],
     readings: &[],
     is_counted: |_: Scan<'_>| false,
 };

@@ -46,7 +46,7 @@ fn numbers() {
         &[
             (
                 "1’234.50 und 1'234,5",
-                "eintausendzweihundertvierunddreißig Komma fünf null und eintausendzweihundertvierunddreißig Komma fünf",
+                "eintausendzweihundertvierunddreissig Komma fünf null und eintausendzweihundertvierunddreissig Komma fünf",
             ),
             ("5.50 Fr. und CHF 20.–", "fünf Franken fünfzig und zwanzig Schweizer Franken"),
         ],

@@ -1,6 +1,7 @@
 //! What is said for what is written, and that nothing else decides it.
 
 mod english;
+mod french;
 mod german;
 mod spanish;
 
@@ -79,8 +80,10 @@ fn emoji_are_named_where_they_are_not_dropped() {
 /// Random texts that are full of what is read.
 fn spoken_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
-        prop::sample::select([english::PIECES, german::PIECES, spanish::PIECES].concat())
-            .prop_map(str::to_owned),
+        prop::sample::select(
+            [english::PIECES, french::PIECES, german::PIECES, spanish::PIECES].concat()
+        )
+        .prop_map(str::to_owned),
         "(?s).{0,4}",
     ];
     prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())

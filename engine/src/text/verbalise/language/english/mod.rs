@@ -78,6 +78,7 @@ pub(super) const ENGLISH: Language = Language {
     rulers: words::RULERS,
     per: words::PER,
     of: "of",
+    of_vowel: "",
     small_months: false,
     capital_nouns: false,
     dotted_days: true,
@@ -101,6 +102,8 @@ pub(super) const ENGLISH: Language = Language {
     before_noun: |_, _, _| None,
     decimals: |speech, digits| speech.digits(digits),
     cents: |whole, noun, part, cents| format!("{whole} {noun} and {part} {cents}"),
+    group: |speech, digits| speech.digits(digits),
+    watched: &[],
     readings: &[],
     is_counted,
 };

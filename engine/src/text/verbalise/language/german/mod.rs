@@ -56,7 +56,9 @@ pub(super) const GERMAN: Language = Language {
     time,
     fraction,
     cents: |whole, noun, part, _| format!("{whole} {noun} {part}"),
+    watched: &["x"],
     readings: &[
+        joined::times,
         days::weekdays,
         days::behind_weekday,
         days::month_and_year,

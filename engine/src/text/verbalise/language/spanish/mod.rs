@@ -6,6 +6,7 @@ mod nouns;
 mod tables;
 mod words;
 
+use super::other::BARE;
 use super::{Currency, Date, Half, Language, Part, Time, romance};
 use crate::text::verbalise::classes::Reading;
 use crate::text::verbalise::names::Gender;
@@ -128,6 +129,7 @@ pub(super) const SPANISH: Language = Language {
     cents: |whole, noun, part, cents| format!("{whole} {noun} con {part} {cents}"),
     readings: &[short_ordinal],
     is_counted: |behind| romance::is_counted(behind, nouns::gender),
+    ..BARE
 };
 
 /// Spanish where `$` is the sign of the peso.
