@@ -29,15 +29,15 @@ const SPEECH: &[&str] = &[
     "/v1/audio/speech",
     "/v1/voices",
     "/v1/voices/{id}",
-    "/v1/engine",
     "/v1/models",
+    "/v1/text",
     "/v1/tokens",
     "/tts/websocket",
     "/tts",
     "/v1/tts",
 ];
-/// The others that are told apart.
-const OTHERS: &[&str] = &["/metrics", "/healthz", "/readyz"];
+/// The others that are told apart. Pages ask for the engine several times a second.
+const OTHERS: &[&str] = &["/v1/engine", "/metrics", "/healthz", "/readyz"];
 
 /// A request under way, as the log will tell of it.
 #[derive(Clone)]
@@ -88,7 +88,7 @@ impl Access {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // Pages, probes and scrapes say nothing of who speaks.
+        // Pages, probes, scrapes and glances say nothing of who speaks.
         if !SPEECH.contains(&self.route) {
             return;
         }

@@ -92,8 +92,12 @@ fn setup() -> Setup {
         styles,
         owner: None,
     };
-    let catalogue =
-        Catalogue { models: vec![model], voices: vec![voice], default_voice: "ann".into() };
+    let catalogue = Catalogue {
+        models: vec![model],
+        voices: vec![voice],
+        default_voice: "ann".into(),
+        ..Catalogue::default()
+    };
     Setup {
         limits: Limits::default(),
         catalogue: Arc::new(catalogue),

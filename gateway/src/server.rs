@@ -201,6 +201,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/v1/voices/{id}", http::voices::one())
         .route("/v1/models", get(http::models))
         .route("/v1/engine", get(http::engine))
+        .route("/v1/text", post(http::text::said))
         .route("/v1/tokens", post(http::tokens::issue))
         .route_layer(middleware::from_fn_with_state(server.clone(), gate::gate));
     Router::new()

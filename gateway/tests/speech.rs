@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use codecs::ogg::OggOpus;
 use codecs::wav::Wav;
+use gateway::config::Gateway;
 use house::House;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
@@ -127,6 +128,39 @@ async fn what_is_not_to_be_had_is_refused_in_openais_words() {
         assert_eq!(house::status(&head), 404, "{path}");
         assert!(serde_json::from_slice::<Value>(&body).unwrap()["error"]["code"] == "not_found");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_is_put_into_words_without_being_spoken() {
+    let mut settings = Gateway::default();
+    settings.limits.max_text_chars = 30;
+    let house = House::with(settings).await;
+    let ask = async |body: Value| {
+        let (head, body) = house.post("/v1/text", &body).await;
+        (house::status(&head), serde_json::from_slice::<Value>(&body).unwrap())
+    };
+    let (status, said) = ask(json!({"input": "It is 9:30."})).await;
+    assert_eq!((status, &said["spoken"]), (200, &json!("It is nine thirty.")));
+    let map = said["map"].as_array().unwrap();
+    assert_eq!((&map[5], &map[6], &map[17]), (&json!([5, 6]), &json!([6, 10]), &json!([10, 11])));
+    // The bundle's own forms: letters with blanks between them.
+    assert_eq!(ask(json!({"input": "The FBI."})).await.1["spoken"], "The F B I.");
+    for asked in [json!({"language": "de"}), json!({"language": "de", "locale": "de-AT"})] {
+        let mut asked = asked;
+        asked["input"] = json!("21");
+        assert_eq!(ask(asked).await.1["spoken"], "einundzwanzig");
+    }
+    for (body, status, code, says) in [
+        (json!({"input": "x".repeat(31)}), 400, "text_too_long", "limits.max_text_chars"),
+        (json!({"input": "x".repeat(70_000)}), 413, "body_too_large", "65536"),
+        (json!({"input": "x", "locale": "en-XX"}), 400, "bad_value", "known: en-US"),
+        (json!({"text": "x"}), 400, "bad_body", "input"),
+    ] {
+        let (answered, said) = ask(body).await;
+        assert_eq!((answered, &said["error"]["code"]), (status, &json!(code)));
+        assert!(said["error"]["message"].as_str().unwrap().contains(says), "{said}");
+    }
+    assert_eq!(house.engine().stats().contexts, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -44,7 +44,7 @@ fn catalogue() -> Catalogue {
     };
     let voices = vec![voice("ann"), voice("bob")];
     let model = Model { id: "toy".into(), languages, styles, notes: Vec::new() };
-    Catalogue { models: vec![model], voices, default_voice: "ann".into() }
+    Catalogue { models: vec![model], voices, default_voice: "ann".into(), ..Catalogue::default() }
 }
 
 impl Rig {

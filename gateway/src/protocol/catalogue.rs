@@ -8,6 +8,7 @@ use super::event::ErrorEvent;
 use crate::error::Code;
 use engine::bundle::{Bundle, Manifest};
 use engine::text::ids::Language;
+use engine::text::{Conventions, Locale};
 
 /// A model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -56,6 +57,8 @@ pub struct Catalogue {
     pub voices: Vec<Voice>,
     /// The voice taken when a request names none.
     pub default_voice: String,
+    /// The spoken forms that the model was trained on.
+    pub conventions: Conventions,
 }
 
 impl Catalogue {
@@ -83,7 +86,19 @@ impl Catalogue {
             styles: styles.clone(),
             notes: manifest.notes.clone(),
         };
-        Self { models: vec![model], voices, default_voice: manifest.default_voice.clone() }
+        Self {
+            models: vec![model],
+            voices,
+            default_voice: manifest.default_voice.clone(),
+            conventions: manifest.spoken,
+        }
+    }
+
+    /// How text is written for the default voice.
+    pub(crate) fn locale(&self) -> Locale {
+        let voice = self.voices.iter().find(|v| v.voice_id == self.default_voice);
+        let language = voice.and_then(|v| v.languages.first()?.parse::<Language>().ok());
+        language.map_or_else(Locale::default, Locale::of)
     }
 
     /// What who holds this key may ask for.

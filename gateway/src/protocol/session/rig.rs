@@ -56,7 +56,12 @@ fn catalogue() -> Catalogue {
         styles,
         owner: None,
     };
-    Catalogue { models: vec![model], voices: vec![voice], default_voice: "ann".into() }
+    Catalogue {
+        models: vec![model],
+        voices: vec![voice],
+        default_voice: "ann".into(),
+        ..Catalogue::default()
+    }
 }
 
 impl Rig {

@@ -3,6 +3,7 @@
 pub(crate) mod demo;
 pub(crate) mod gate;
 pub(crate) mod speech;
+pub(crate) mod text;
 pub(crate) mod tokens;
 pub(crate) mod voices;
 
@@ -10,6 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -88,6 +90,16 @@ pub(crate) fn problem(
     let r#type = if status.is_server_error() { "server_error" } else { "invalid_request_error" };
     let error = json!({"message": message, "type": r#type, "param": param, "code": code});
     (status, Json(json!({"error": error}))).into_response()
+}
+
+/// The body cannot be read, or has more bytes than are allowed.
+pub(crate) fn unread(rejection: &BytesRejection, bytes_max: usize) -> Response {
+    let status = rejection.status();
+    if status == StatusCode::PAYLOAD_TOO_LARGE {
+        let message = format!("the body has more than the {bytes_max} bytes that are allowed");
+        return problem(status, "body_too_large", None, &message);
+    }
+    problem(status, "bad_body", None, &rejection.body_text())
 }
 
 /// There is no place.

@@ -12,15 +12,14 @@ mod request;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{Extension, State};
+use axum::extract::{Extension, State, rejection::BytesRejection};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use engine::Request;
 
 use self::request::Wanted;
 use super::gate::too_many;
-use super::{overloaded, problem};
+use super::{overloaded, problem, unread};
 use crate::access::Access;
 use crate::auth::Caller;
 use crate::server::Server;
@@ -60,13 +59,4 @@ pub(crate) async fn speak(
         }
         Err(error) => overloaded(&error.to_string()),
     }
-}
-
-fn unread(rejection: &BytesRejection, bytes_max: usize) -> Response {
-    let status = rejection.status();
-    if status == StatusCode::PAYLOAD_TOO_LARGE {
-        let message = format!("the body has more than the {bytes_max} bytes that are allowed");
-        return problem(status, "body_too_large", None, &message);
-    }
-    problem(status, "bad_body", None, &rejection.body_text())
 }

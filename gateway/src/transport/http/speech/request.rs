@@ -182,9 +182,9 @@ mod tests {
             owner: None,
         };
         Catalogue {
-            models: Vec::new(),
             voices: vec![voice("ann"), voice("bob")],
             default_voice: "ann".into(),
+            ..Catalogue::default()
         }
     }
 
