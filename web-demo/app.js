@@ -1,307 +1,161 @@
 /**
- * The demo page: a text, or a stand-in for a language model, speaks through `dovecote.v1`; a key or a click interrupts.
+ * The demo page: a text, or a stand-in for a language model, speaks through `dovecote.v1`; a key, a click or a voice
+ * interrupts. This file ties the controls to the rest.
  *
- * For whoever watches the page from outside, the root element says `data-state`, `data-played` (samples of the latest
- * passage) and `data-heard` (its text, after an interruption).
+ * For whoever watches the page from outside, the root element says `data-state` (of the connection, or `speaking`),
+ * `data-mic` (of the microphone) and `data-resumes` (how often a lost connection was taken up again).
  *
  * @module app
  */
 
-import { Session } from "./dovecote.js";
-import { SAMPLES, stream } from "./samples.js";
-import { chooseCodec, Speaker } from "./speaker.js";
-import { element, fill, LevelPlot, showMessage, showNumber, showState, Turn } from "./view.js";
+import { Connection } from "./connection.js";
+import { Dialogue } from "./dialogue.js";
+import { EngineWatch } from "./engine.js";
+import { Microphone } from "./microphone.js";
+import { Trace } from "./plots.js";
+import { SAMPLES } from "./samples.js";
+import { chooseCodec } from "./speaker.js";
+import { SpokenForm } from "./spoken.js";
+import { element, fill, showNumber, showState, WireLog } from "./view.js";
 
-const PLAYED_EVERY_MS = 250;
-const RETRY_FIRST_MS = 500;
-const RETRY_LAST_MS = 8_000;
-/** Close codes after which the page waits for its visitor: nobody was there. */
-const CLOSED_IDLE = 4408;
-const NOTHING = "–";
+/** Sound that the server makes ahead of its listener: enough for a bad network, and little is thrown away. */
+const AHEAD_MS = 3_000;
+/** Glances in the plot of the blocks: twenty seconds while something is spoken. */
+const GLANCES = 130;
+/** Scale of that plot at least, in blocks. */
+const BLOCKS_FLOOR = 24;
+const STAGE_COLOURS = ["stage-0", "stage-1", "stage-2", "stage-3"];
+const MIC_LABELS = {
+  off: "Interrupt by voice",
+  loading: "Opening the microphone",
+  listening: "Listening for you",
+  hearing: "Hearing you",
+};
 
 const ui = {
   text: /** @type {HTMLTextAreaElement} */ (element("text")),
   speak: /** @type {HTMLButtonElement} */ (element("speak")),
   stop: /** @type {HTMLButtonElement} */ (element("stop")),
+  mic: /** @type {HTMLButtonElement} */ (element("mic")),
   style: /** @type {HTMLSelectElement} */ (element("style")),
   voice: /** @type {HTMLSelectElement} */ (element("voice")),
+  codecs: /** @type {HTMLSelectElement} */ (element("codecs")),
   streamed: /** @type {HTMLInputElement} */ (element("streamed")),
   pace: /** @type {HTMLInputElement} */ (element("pace")),
+  spoken: /** @type {HTMLInputElement} */ (element("spoken")),
+  key: /** @type {HTMLInputElement} */ (element("key")),
 };
 const status = document.documentElement.dataset;
-const levels = new LevelPlot(/** @type {HTMLCanvasElement} */ (element("level")));
-
-/** A passage on its way: from the first word written to the last sample heard. */
-class Passage {
-  /** Ends the writing. */
-  writing = new AbortController();
-  startedAt = performance.now();
-  /** Where the sound is known to be in the text: `[pos, code points]`, from the commits. */
-  points = [[0, 0]];
-  /** @type {number | null} The pos behind the last real sample, once it is known. */
-  samples = null;
-  /** @type {import("./speaker.js").Report | null} */
-  report = null;
-  /** Position of the listener when it was silenced. */
-  stoppedAt = 0;
-  hasPacket = false;
-  hasSound = false;
-
-  /**
-   * @param {import("./dovecote.js").Context} context
-   * @param {Turn} turn
-   */
-  constructor(context, turn) {
-    this.context = context;
-    this.turn = turn;
-  }
-
-  /** Position of the listener. */
-  get played() {
-    return Math.min(this.report?.played ?? 0, this.samples ?? Infinity);
-  }
-
-  /** UTF-16 units heard, evenly between what is known. */
-  get heardUnits() {
-    const next = this.points.findIndex(([pos]) => pos > this.played);
-    // Whole words only: nobody hears half a letter.
-    const units = (/** @type {number} */ points) =>
-      [...this.context.text].slice(0, points).join("").replace(/\S+$/, "").length;
-    if (next < 0) return units(this.points.at(-1)[1]);
-    const [[from, first], [to, last]] = [this.points[next - 1], this.points[next]];
-    return units(Math.floor(first + ((last - first) * (this.played - from)) / (to - from)));
-  }
-}
-
-/** @type {Session | null} */ let session = null;
-/** @type {Speaker | null} */ let speaker = null;
-/** @type {Passage | null} */ let current = null;
-let retryMs = RETRY_FIRST_MS;
+status.resumes = "0";
+ui.codecs.value = new URLSearchParams(location.search).get("codec") ?? "";
+const codec = await chooseCodec(ui.codecs.value === "pcm");
+const connection = new Connection(options(codec));
+const dialogue = new Dialogue(codec);
+const microphone = new Microphone();
+const wire = new WireLog();
+const engine = new EngineWatch(() => connection.headers());
+const blocks = new Trace(/** @type {HTMLCanvasElement} */ (element("blocks-plot")), {
+  length: GLANCES,
+  floor: BLOCKS_FLOOR,
+  colours: STAGE_COLOURS,
+});
+const spokenForm = new SpokenForm(element("said"), () => connection.headers());
 /** Two quick clicks must not begin two passages. */
 let isStarting = false;
-const codec = await chooseCodec(new URLSearchParams(location.search).get("codec") === "pcm");
+/** Says the next turn of the sample that was chosen last. */
+/** @type {((user?: string) => void) | null} */ let nextTurn = null;
+/** Whether it was a voice that interrupted: then its end is the visitor's turn. */
+let isVisitorsTurn = false;
 
-/** Connects, and again when the connection is lost. */
-async function connect() {
-  showState("connecting", "connecting");
-  const url = new URL("/v1/tts/stream", location.href);
-  url.protocol = url.protocol.replace("http", "ws");
-  try {
-    session = await Session.connect(url, { audio: codec });
-  } catch {
-    return retry();
-  }
-  retryMs = RETRY_FIRST_MS;
-  session.addEventListener("message", (event) => showMessage(/** @type {CustomEvent} */ (event).detail));
-  session.addEventListener("close", (event) => lost(/** @type {CustomEvent} */ (event).detail.code));
-  fill(ui.voice, session.ready.voices.map((/** @type {any} */ voice) => voice.voice_id ?? voice.name));
-  showStyles();
-  showIdle();
-}
-
-function retry() {
-  showState("offline", "no server, trying again");
-  setTimeout(connect, retryMs);
-  retryMs = Math.min(2 * retryMs, RETRY_LAST_MS);
-}
-
-/** @param {number} code */
-function lost(code) {
-  session = null;
-  if (current) {
-    current.turn.say("The connection was lost.", true);
-    finish();
-  }
-  if (code === CLOSED_IDLE) showState("asleep", "asleep until you speak");
-  else retry();
-}
-
-function showStyles() {
-  const voices = session?.ready.voices ?? [];
-  const voice = voices.find((/** @type {any} */ each) => (each.voice_id ?? each.name) === ui.voice.value) ?? voices[0];
-  fill(ui.style, voice?.styles ?? []);
-}
-
-function showIdle() {
-  showState("ready", "ready");
-  ui.stop.disabled = true;
+/** @param {{codec: string, sample_rate?: number}} audio */
+function options(audio) {
+  return { audio, flow: { max_ahead_ms: AHEAD_MS } };
 }
 
 /**
- * Speaks a text; what is being said gives way.
+ * Speaks a text.
  * @param {string} text
  * @param {{style?: string, user?: string}} [options]
  */
-async function speak(text, options = {}) {
+async function speak(text, { style, user } = {}) {
   if (isStarting || text.trim() === "") return;
   isStarting = true;
   try {
-    if (!session) await connect();
-    speaker ??= await openSpeaker();
-    await speaker.wake();
-    await begin(text, options);
+    await dialogue.wake();
+    if (!connection.session) await connection.open();
+    const pace = ui.streamed.checked ? ui.pace.valueAsNumber : 0;
+    const manner = { voice: ui.voice.value || undefined, style: style || ui.style.value || undefined };
+    if (connection.session) await dialogue.begin(connection.session, text, { pace, user, ...manner });
   } catch (error) {
-    showState("offline", error instanceof Error ? error.message : String(error));
+    showState("silent", error instanceof Error ? error.message : String(error));
   } finally {
     isStarting = false;
   }
 }
 
-async function openSpeaker() {
-  const opened = await Speaker.open(codec.codec);
-  opened.addEventListener("report", (event) => hear(/** @type {CustomEvent} */ (event).detail));
-  showNumber("codec", codec.codec === "opus" ? "Opus 48 kHz" : "PCM 24 kHz");
-  return opened;
+function showStyles() {
+  const voices = connection.session?.ready.voices ?? [];
+  const voice = voices.find((/** @type {any} */ each) => each.voice_id === ui.voice.value) ?? voices[0];
+  fill(ui.style, voice?.styles ?? []);
 }
 
-/**
- * @param {string} text
- * @param {{style?: string, user?: string}} options
- */
-async function begin(text, { style, user }) {
-  const before = await hush();
-  if (!session || !speaker) return;
-  // One message stops the old passage and opens the new one.
-  const replaces = before ? { replaces: [before.context.id] } : {};
-  const context = session.open({ voice: ui.voice.value || undefined, style: style || ui.style.value || undefined, ...replaces });
-  const passage = new Passage(context, new Turn(user));
-  current = passage;
-  follow(passage, speaker.begin());
-  for (const id of ["first-packet", "first-sound", "buffered", "played", "gaps"]) showNumber(id, NOTHING);
-  status.played = "0";
-  delete status.heard;
-  ui.stop.disabled = false;
-  showState("speaking", "speaking");
-  const write = (/** @type {string} */ piece) => {
-    context.write(piece);
-    passage.turn.write(piece);
-  };
-  const pace = ui.streamed.checked ? ui.pace.valueAsNumber : 0;
-  // Not awaited: the next passage may begin while this one is still being written.
-  stream(text, pace, passage.writing.signal, write).then((isWhole) => isWhole && context.end());
+/** @param {import("./dovecote.js").Session} session */
+function showSession(session) {
+  session.addEventListener("message", (event) => wire.add(/** @type {CustomEvent} */ (event).detail));
+  wire.add({ direction: "in", message: session.ready });
+  fill(ui.voice, session.ready.voices.map((/** @type {any} */ voice) => voice.voice_id));
+  showStyles();
+  const { codec, sample_rate } = session.ready.audio;
+  const why = codec !== "opus" && ui.codecs.value === "" ? ", this browser decodes no Opus" : "";
+  showNumber("codec", `${codec === "opus" ? "Opus" : "PCM"} ${sample_rate / 1000} kHz${why}`);
+  showTie();
+  engine.look();
+  if (ui.spoken.checked) spokenForm.show(ui.text.value);
 }
 
-/**
- * @param {Passage} passage
- * @param {(packet: Uint8Array, last: boolean) => void} play
- */
-function follow(passage, play) {
-  const on = (/** @type {string} */ type, /** @type {(detail: any) => void} */ act) =>
-    passage.context.addEventListener(type, (event) => act(/** @type {CustomEvent} */ (event).detail));
-  on("audio", (frame) => {
-    if (!passage.hasPacket) showNumber("first-packet", since(passage));
-    passage.hasPacket = true;
-    play(frame.packet, frame.last);
-  });
-  on("commit", ({ to, text }) => {
-    const [, known] = passage.points.at(-1);
-    if (text.to > known) passage.points.push([to, text.to]);
-  });
-  on("done", ({ samples }) => {
-    passage.samples = samples;
-    if (samples === 0 && current === passage) {
-      passage.turn.say("There was nothing in it to say.");
-      finish();
-    }
-  });
-  on("cancelled", (cancelled) => showCancelled(passage, cancelled));
-  on("error", ({ message }) => {
-    passage.turn.say(message, true);
-    // Without an opened context there is no last message to wait for.
-    if (!passage.context.opened && current === passage) finish();
-  });
+function showTie() {
+  const session = connection.session;
+  const trip = session && session.roundTripMs >= 0 ? `, ${Math.round(session.roundTripMs)} ms there and back` : "";
+  const resumes = status.resumes === "0" ? "" : `, taken up again ${status.resumes} times`;
+  showNumber("session", session ? `Session ${session.ready.session_id.slice(0, 10)}…${trip}${resumes}` : "No session");
 }
 
-/** @param {Passage} passage */
-function since(passage) {
-  return `${Math.round(performance.now() - passage.startedAt)} ms`;
+/** @param {{state: string, text: string}} detail */
+function showConnection({ state, text }) {
+  element("door").hidden = state !== "key";
+  if (state === "ready" && dialogue.isSpeaking) showState("speaking", "speaking");
+  else showState(state, text);
+  if (state === "key") ui.key.focus();
 }
 
-/** @param {import("./speaker.js").Report} report */
-function hear(report) {
-  levels.push(report.peak);
-  const passage = current;
-  if (!passage || !speaker) return;
-  passage.report = report;
-  if (report.played > 0 && !passage.hasSound) {
-    passage.hasSound = true;
-    showNumber("first-sound", since(passage));
-  }
-  passage.turn.mark(passage.heardUnits);
-  showNumber("buffered", `${Math.round(report.bufferedMs / 10) * 10} ms`);
-  showNumber("played", `${(passage.played / speaker.rate).toFixed(1)} s`);
-  showNumber("gaps", String(report.gaps));
-  status.played = String(passage.played);
-  if (report.done && passage.samples !== null) {
-    passage.context.played(passage.samples);
-    passage.turn.mark(passage.context.text.length);
-    passage.turn.say(`Heard to the end: ${(passage.samples / speaker.rate).toFixed(1)} s.`);
-    finish();
-  }
-}
-
-/** Nothing is being said any more. */
-function finish() {
-  current?.writing.abort();
-  current = null;
-  showNumber("buffered", NOTHING);
-  if (session) showIdle();
-  else ui.stop.disabled = true;
-}
-
-/**
- * Silences what is being said, and tells the server how far its listener got.
- * @returns {Promise<Passage | null>} What was being said.
- */
-async function hush() {
-  const passage = current;
-  if (!passage || !speaker) return null;
-  passage.writing.abort();
-  current = null;
-  passage.stoppedAt = Math.min(await speaker.stop(), passage.samples ?? Infinity);
-  passage.context.played(passage.stoppedAt);
-  return passage;
-}
-
-/** The visitor barges in. */
-async function interrupt() {
-  const passage = await hush();
-  if (!passage) return;
-  finish();
-  await passage.context.cancel(passage.stoppedAt);
-}
-
-/**
- * @param {Passage} passage
- * @param {import("./dovecote.js").Cancelled} cancelled
- */
-function showCancelled(passage, { heard, reason, exact, generated, played }) {
-  const total = [...passage.context.text].length;
-  const share = `${heard.text_to} of ${total} characters were heard${exact ? "" : " (estimated)"}`;
-  const last = heard.partial_word ? ", the last word in part" : "";
-  const unplayed = (generated - played) / (passage.context.opened?.clock ?? Infinity);
-  const rest = unplayed >= 0.1 ? `; ${unplayed.toFixed(1)} s of sound were thrown away` : "";
-  const why = reason === "client" || reason === "replaced" ? "Interrupted" : `Stopped by the server (${reason})`;
-  passage.turn.cut(heard.text, `${why}: ${share}${last}${rest}.`);
-  status.heard = heard.text;
-  if (current === passage) finish();
+/** @param {import("./engine.js").Glance} glance */
+function showEngine({ contexts, parked, kv_blocks }) {
+  const used = kv_blocks.map((stage) => stage.used);
+  const sum = (/** @type {"used" | "cached" | "total"} */ kind) => kv_blocks.reduce((all, stage) => all + stage[kind], 0);
+  blocks.push(used);
+  showNumber("blocks", `${sum("used")} of ${sum("total").toLocaleString("en")}`);
+  showNumber("engine", used.map((count, stage) => `cb${stage} ${count}`).join(" · "));
+  showNumber("contexts", `${contexts} in the engine, ${parked} far ahead, ${sum("cached")} blocks kept for reuse`);
 }
 
 function addSamples() {
-  for (const sample of Object.values(SAMPLES)) {
+  for (const sample of SAMPLES) {
     const button = document.createElement("button");
+    const about = Object.assign(document.createElement("em"), { textContent: sample.about });
     const next = document.createElement("small");
     let turn = 0;
     const show = () => (next.textContent = `“${sample.turns[turn].user}”`);
-    button.type = "button";
-    button.append(sample.name, next);
-    button.addEventListener("click", () => {
-      const { user, answer } = sample.turns[turn];
+    const say = (/** @type {string} */ said = sample.turns[turn].user) => {
+      const { answer } = sample.turns[turn];
       const has = [...ui.style.options].some((option) => option.value === sample.style);
       turn = (turn + 1) % sample.turns.length;
       show();
-      speak(answer, { user, style: has ? sample.style : undefined });
-    });
+      nextTurn = say;
+      speak(answer, { user: said, style: has ? sample.style : undefined });
+    };
+    button.type = "button";
+    button.append(sample.name, " ", about, next);
+    button.addEventListener("click", () => say());
     show();
     element("samples").append(button);
   }
@@ -312,23 +166,98 @@ function showPace() {
   showNumber("pace-value", ui.streamed.checked ? `${ui.pace.value} words/s` : "all at once");
 }
 
-ui.speak.addEventListener("click", () => speak(ui.text.value));
-ui.stop.addEventListener("click", interrupt);
-ui.text.addEventListener("input", interrupt);
+/** Only what was typed belongs to no conversation. */
+function speakTyped() {
+  nextTurn = null;
+  speak(ui.text.value);
+}
+
+async function toggleMicrophone() {
+  try {
+    if (microphone.state === "off") await microphone.on();
+    else await microphone.off();
+  } catch (error) {
+    const isRefused = error instanceof DOMException && error.name === "NotAllowedError";
+    showNumber("mic-label", isRefused ? "The microphone was refused" : "There is no microphone");
+  }
+}
+
+connection.addEventListener("state", (event) => showConnection(/** @type {CustomEvent} */ (event).detail));
+connection.addEventListener("session", (event) => showSession(/** @type {CustomEvent} */ (event).detail));
+connection.addEventListener("back", () => {
+  status.resumes = String(Number(status.resumes) + 1);
+  showTie();
+});
+dialogue.addEventListener("begin", () => {
+  ui.stop.disabled = false;
+  engine.isBusy = true;
+  if (connection.state === "ready") showState("speaking", "speaking");
+});
+dialogue.addEventListener("end", () => {
+  ui.stop.disabled = true;
+  engine.isBusy = false;
+  showTie();
+  if (connection.state === "ready") showState("ready", "ready");
+});
+engine.addEventListener("glance", (event) => showEngine(/** @type {CustomEvent} */ (event).detail));
+engine.addEventListener("gone", () => showNumber("engine", "The engine cannot be asked now."));
+
+microphone.addEventListener("state", () => {
+  status.mic = microphone.state;
+  ui.mic.ariaPressed = String(microphone.state !== "off");
+  showNumber("mic-label", MIC_LABELS[microphone.state]);
+});
+microphone.addEventListener("level", (event) => {
+  const { speech } = /** @type {CustomEvent} */ (event).detail;
+  ui.mic.style.setProperty("--speech", speech.toFixed(2));
+});
+microphone.addEventListener("start", () => dialogue.hold());
+microphone.addEventListener("false-alarm", () => dialogue.release());
+microphone.addEventListener("sure", async () => {
+  if (await dialogue.interrupt("voice")) isVisitorsTurn = true;
+});
+microphone.addEventListener("end", (event) => {
+  const { seconds } = /** @type {CustomEvent} */ (event).detail;
+  if (isVisitorsTurn) nextTurn?.(`(you spoke for ${seconds.toFixed(1)} s)`);
+  isVisitorsTurn = false;
+});
+
+ui.speak.addEventListener("click", speakTyped);
+ui.stop.addEventListener("click", () => dialogue.interrupt("button"));
+ui.mic.addEventListener("click", toggleMicrophone);
+ui.text.addEventListener("input", () => {
+  dialogue.interrupt("typing");
+  if (ui.spoken.checked) spokenForm.show(ui.text.value);
+});
 ui.text.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();
-  speak(ui.text.value);
+  speakTyped();
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") interrupt();
+  if (event.key === "Escape") dialogue.interrupt("key");
 });
 ui.voice.addEventListener("change", showStyles);
 for (const input of [ui.streamed, ui.pace]) input.addEventListener("input", showPace);
-setInterval(() => {
-  if (current?.report?.played) current.context.played(current.played);
-}, PLAYED_EVERY_MS);
+ui.spoken.addEventListener("input", () => {
+  element("said").hidden = !ui.spoken.checked;
+  if (ui.spoken.checked) spokenForm.show(ui.text.value);
+});
+element("drop").addEventListener("click", () => connection.session?.reconnect());
+ui.codecs.addEventListener("change", async () => {
+  const codec = await chooseCodec(ui.codecs.value === "pcm");
+  await dialogue.change(codec);
+  connection.options = options(codec);
+  await connection.renew();
+});
+element("door").addEventListener("submit", (event) => {
+  event.preventDefault();
+  connection.key = ui.key.value.trim();
+  ui.key.value = "";
+  connection.open();
+});
 
 addSamples();
 showPace();
-connect();
+if (!Microphone.isPossible) ui.mic.hidden = true;
+connection.open();

@@ -1,7 +1,8 @@
 /**
- * A client of `dovecote.v1` for browsers: text goes out while it is still being written, sound comes back.
+ * A client of `dovecote.v1` for browsers: text goes out while it is still being written, sound comes back, and a lost
+ * connection is taken up where it broke off.
  *
- *     const session = await Session.connect("ws://127.0.0.1:8080/v1/tts/stream", { audio: { codec: "opus" } });
+ *     const session = await Session.connect("wss://voice.example/v1/tts/stream", { audio: { codec: "opus" } });
  *     const context = session.open({ style: "conversational" });
  *     context.addEventListener("audio", ({ detail: frame }) => play(frame.packet));
  *     context.write("The train leaves ");
@@ -10,7 +11,7 @@
  *     // The user barges in, having heard up to `pos`:
  *     const { heard } = await context.cancel(pos);
  *
- * It knows no audio device and decodes nothing: see docs/protocol.md for every field of every message.
+ * It knows no audio device and decodes nothing. docs/browser.md shows its use, docs/protocol.md has every message.
  *
  * @module dovecote
  */
@@ -20,8 +21,26 @@ export const SUBPROTOCOL = "dovecote.v1";
 
 const HEADER_BYTES = 20;
 const KIND_AUDIO = 1;
-const FLAG_LAST = 2;
+const FLAG_LAST_OF_CONTEXT = 2;
+const FLAG_GAP = 4;
+const FLAG_PACKED = 16;
 const CLOSE_NORMAL = 1000;
+const CLOSE_LOST = 1006;
+/** Closes by which the server says that the session is over; any other is a lost connection. */
+const CLOSES_FOR_GOOD = new Set([CLOSE_NORMAL, 1007, 1009, 1011, 1012, 4400, 4401, 4408, 4409]);
+/** How long a session is to be kept for its client, unless that says otherwise. */
+const RESUME_WINDOW_MS = 10_000;
+/** Between tries to come back: the first, and the longest. */
+const RETRY_FIRST_MS = 200;
+const RETRY_LAST_MS = 2_000;
+/** A try that has no answer by then is given up; the next may take another way through the network. */
+const DIAL_MS = 5_000;
+/** A connection that brought no answer between two of these is taken for lost. */
+const PING_MS = 5_000;
+/** When text is offered again that the server had no room for, and did not say when it will. */
+const TEXT_AGAIN_MS = 500;
+/** Most UTF-16 units of one message: far below what a server takes. */
+const PIECE_UNITS = 2_000;
 
 /**
  * @typedef {object} Frame One packet of sound.
@@ -29,6 +48,7 @@ const CLOSE_NORMAL = 1000;
  * @property {number} seq 0, 1, 2 ... in the context.
  * @property {number} pos The first sample, on the media clock.
  * @property {boolean} last Whether no sound of the context follows.
+ * @property {boolean} gap Whether packets before it are lost for good.
  * @property {Uint8Array} packet Opus or PCM, as agreed at the start.
  */
 
@@ -55,10 +75,14 @@ const CLOSE_NORMAL = 1000;
  */
 
 /**
- * @typedef {object} StartOptions Fields of `session.start`.
+ * @typedef {object} ConnectOptions `token`, and fields of `session.start`.
+ * @property {string | (() => string | Promise<string>)} [token] A token or key for a server that asks for one; a function
+ *   is called for each connection, so that it can fetch a fresh one.
  * @property {{codec?: string, sample_rate?: number, bitrate?: number, frame_ms?: number}} [audio]
  * @property {object} [defaults] For every context: `voice`, `language`, `style`, `seed` ...
- * @property {{max_ahead_ms?: number}} [flow]
+ * @property {"none" | "word" | "char"} [timestamps]
+ * @property {{max_ahead_ms?: number, release?: "frame" | "commit"}} [flow]
+ * @property {number} [resume_window_ms] How long the server keeps the session when the connection is lost: 10,000; 0 ends it.
  */
 
 /** A message of the server that says why something cannot be done. */
@@ -67,67 +91,70 @@ export class DovecoteError extends Error {
   constructor(told) {
     super(told.message);
     this.name = "DovecoteError";
-    /** One of the codes in docs/protocol.md. */
+    /** One of the codes in docs/protocol.md, or `closed`: nobody answers, or lets the client in. */
     this.code = told.code;
   }
 }
 
 /**
- * One connection. Events: `message` (every message, `{direction, message}`), `error` (errors of no context),
- * `close` (`{code, reason}`).
+ * One session, over one connection after the other. Events: `message` (every message, `{direction, message}`), `lost`
+ * (`{code}`: the connection went, and a new one is tried), `resumed` (`{resumed}`: it is back; `false` when the server
+ * had given the session up, and its contexts with it), `error` (a {@link DovecoteError} of no context), and `close`
+ * (`{code, reason}`: it is over).
  */
 export class Session extends EventTarget {
-  /** @type {WebSocket} */ #socket;
+  /** @type {WebSocket | null} */ #socket = null;
   /** @type {Map<string, Context>} */ #contexts = new Map();
   /** @type {Map<number, Context>} */ #byHandle = new Map();
   #opened = 0;
+  #lastN = 0;
+  #isOver = false;
+  /** When the ping was sent that has no answer yet. */
+  #pingedAt = 0;
 
   /**
    * What the server said of itself: `voices`, `models`, `audio`, `limits` ...
    * @type {any}
    */
   ready = null;
+  /** Milliseconds to the server and back, when last measured; measured while something is spoken. */
+  roundTripMs = NaN;
 
-  /** @param {WebSocket} socket */
-  constructor(socket) {
+  /**
+   * Use {@link Session.connect}.
+   * @param {string | URL} url
+   * @param {ConnectOptions} options
+   */
+  constructor(url, { token, ...start }) {
     super();
-    this.#socket = socket;
+    this.url = url;
+    this.token = token;
+    this.start = { resume_window_ms: RESUME_WINDOW_MS, ...start };
+    const beat = setInterval(() => this.#beat(), PING_MS);
+    this.addEventListener("close", () => clearInterval(beat));
   }
 
   /**
    * Connects and starts a session.
    *
    * @param {string | URL} url Of `/v1/tts/stream`, as `ws:` or `wss:`.
-   * @param {StartOptions} [options]
+   * @param {ConnectOptions} [options]
    * @returns {Promise<Session>} Rejected with a {@link DovecoteError} when the server wants nothing of it.
    */
-  static connect(url, options = {}) {
-    const socket = new WebSocket(url, SUBPROTOCOL);
-    socket.binaryType = "arraybuffer";
-    const session = new Session(socket);
-    return new Promise((resolve, reject) => {
-      socket.onopen = () => session.send({ type: "session.start", ...options });
-      socket.onclose = ({ code, reason }) => {
-        reject(new DovecoteError({ code: "closed", message: reason || `the connection closed (${code})` }));
-        session.#close(code, reason);
-      };
-      socket.onmessage = ({ data }) => {
-        if (data instanceof ArrayBuffer) return session.#audio(data);
-        const message = JSON.parse(data);
-        if (message.type === "session.ready") {
-          session.ready = message;
-          resolve(session);
-        } else if (message.type === "error" && !session.ready) {
-          reject(new DovecoteError(message));
-        }
-        session.#text(message);
-      };
-    });
+  static async connect(url, options = {}) {
+    const session = new Session(url, options);
+    try {
+      await session.#dial(session.start);
+    } catch (error) {
+      session.#close(CLOSE_LOST, String(error));
+      throw error;
+    }
+    return session;
   }
 
-  /** Whether messages still arrive. */
+  /** Whether messages arrive now. */
   get isOpen() {
-    return this.#socket.readyState === WebSocket.OPEN;
+    return !this.#isOver && this.ready !== null && this.#socket?.readyState === WebSocket.OPEN;
   }
 
   /**
@@ -139,26 +166,132 @@ export class Session extends EventTarget {
    */
   open(options = {}) {
     this.#opened += 1;
-    const context = new Context(this, `t${this.#opened}`);
+    const context = new Context(this, `t${this.#opened}`, options);
     this.#contexts.set(context.id, context);
-    this.send({ type: "context.open", ctx: context.id, ...options });
+    context.send({ type: "context.open", ...options });
     return context;
   }
 
   /** Ends the session. With `drain`, what is open is spoken to its end. */
   end(drain = false) {
-    if (this.isOpen) this.send({ type: "session.end", drain });
-    else this.#socket.close(CLOSE_NORMAL);
+    if (this.isOpen) return this.send({ type: "session.end", drain });
+    this.#socket?.close(CLOSE_NORMAL);
+    this.#close(CLOSE_NORMAL, "");
+  }
+
+  /** Leaves the connection as it is, and comes back over a new one: for a device that has changed its network. */
+  reconnect() {
+    if (this.isOpen) this.#lost(CLOSE_LOST, "left by the client");
   }
 
   /**
-   * Sends a message as it is; nothing happens on a closed connection.
+   * Sends a message as it is; nothing happens while there is no connection.
    * @param {{type: string, [field: string]: unknown}} message
    */
   send(message) {
     if (!this.isOpen) return;
-    this.#socket.send(JSON.stringify(message));
+    this.#socket?.send(JSON.stringify(message));
     this.#tell("message", { direction: "out", message });
+  }
+
+  /**
+   * One connection, up to its `session.ready`.
+   * @param {object} start
+   */
+  async #dial(start) {
+    const token = typeof this.token === "function" ? await this.token() : this.token;
+    const protocols = token ? [SUBPROTOCOL, `dovecote.token.${base64url(token)}`] : [SUBPROTOCOL];
+    const socket = new WebSocket(this.url, protocols);
+    socket.binaryType = "arraybuffer";
+    this.#socket = socket;
+    let isReady = false;
+    await new Promise((resolve, reject) => {
+      const ended = (/** @type {number} */ code, /** @type {string} */ reason) => {
+        clearTimeout(late);
+        reject(new DovecoteError({ code: "closed", message: reason || `the connection closed (${code})` }));
+        if (isReady && socket === this.#socket) this.#lost(code, reason);
+      };
+      const late = setTimeout(() => {
+        ended(CLOSE_LOST, "no answer in time");
+        this.#socket = null;
+        if (socket.readyState === WebSocket.CONNECTING) socket.close();
+      }, DIAL_MS);
+      socket.onopen = () => socket.send(JSON.stringify({ type: "session.start", ...start }));
+      socket.onclose = ({ code, reason }) => ended(code, reason);
+      socket.onmessage = ({ data }) => {
+        // What is still on its way over a connection that was left will be sent again.
+        if (socket !== this.#socket) return;
+        if (data instanceof ArrayBuffer) return this.#audio(data);
+        const message = JSON.parse(data);
+        if (!isReady && message.type === "session.ready") {
+          isReady = true;
+          clearTimeout(late);
+          this.#begin(message);
+          resolve(undefined);
+        } else if (!isReady && message.type === "error") {
+          reject(new DovecoteError(message));
+        } else this.#text(message);
+      };
+    });
+  }
+
+  /** @param {any} ready */
+  #begin(ready) {
+    const isFirst = this.ready === null;
+    this.ready = ready;
+    this.#lastN = ready.n;
+    this.#pingedAt = 0;
+    this.#tell("message", { direction: "in", message: ready });
+    if (isFirst) return;
+    if (ready.resumed) {
+      for (const context of this.#contexts.values()) context.again(ready.next_text_seq?.[context.id]);
+    } else this.#forgetAll({ code: CLOSE_LOST, reason: "the session was given up" });
+    this.#tell("resumed", { resumed: ready.resumed });
+  }
+
+  /**
+   * @param {number} code
+   * @param {string} reason
+   */
+  #lost(code, reason) {
+    const left = this.#socket;
+    this.#socket = null;
+    if (this.#isOver) return;
+    if (CLOSES_FOR_GOOD.has(code) || !this.ready.resume_window_ms) return this.#close(code, reason);
+    this.#tell("lost", { code, reason });
+    this.#comeBack().then(() => {
+      // Closed when its place is taken, since a close would end the session.
+      if (left && left.readyState < WebSocket.CLOSING) left.close();
+    });
+  }
+
+  /** Tries until the server no longer keeps the session. */
+  async #comeBack() {
+    const { session_id, token, resume_window_ms } = this.ready;
+    const deadline = performance.now() + resume_window_ms;
+    for (let wait = RETRY_FIRST_MS; performance.now() < deadline; wait = Math.min(2 * wait, RETRY_LAST_MS)) {
+      await new Promise((resolve) => setTimeout(resolve, wait));
+      if (this.#isOver) return;
+      const seen = [...this.#contexts.values()].filter((context) => context.lastSeq >= 0);
+      const last = Object.fromEntries(seen.map((context) => [context.id, context.lastSeq]));
+      const resume = { session_id, token, last_n: this.#lastN, last };
+      try {
+        return await this.#dial({ ...this.start, resume });
+      } catch (error) {
+        // Nobody answers yet; whoever says no will say it again.
+        if (!(error instanceof DovecoteError) || error.code !== "closed") break;
+      }
+    }
+    this.#close(CLOSE_LOST, "the connection could not be taken up again");
+  }
+
+  /** Asks whether the server is still there, while something is spoken; an idle session may fall asleep. */
+  #beat() {
+    const isSpeaking = [...this.#contexts.values()].some((context) => !context.isDone);
+    if (!this.isOpen || !isSpeaking) return;
+    if (this.#pingedAt > 0) return this.reconnect();
+    this.#pingedAt = performance.now();
+    this.send({ type: "ping", t: Math.round(this.#pingedAt) });
   }
 
   /** @param {ArrayBuffer} bytes */
@@ -166,35 +299,59 @@ export class Session extends EventTarget {
     if (bytes.byteLength < HEADER_BYTES) return;
     const view = new DataView(bytes);
     if (view.getUint8(0) !== KIND_AUDIO) return;
-    const handle = view.getUint32(4);
-    /** @type {Frame} */
-    const frame = {
-      handle,
-      seq: view.getUint32(8),
-      pos: Number(view.getBigUint64(12)),
-      last: (view.getUint8(1) & FLAG_LAST) !== 0,
-      packet: new Uint8Array(bytes, HEADER_BYTES),
-    };
-    this.#byHandle.get(handle)?.take("audio", frame);
+    const [flags, count, handle] = [view.getUint8(1), view.getUint16(2), view.getUint32(4)];
+    const context = this.#byHandle.get(handle);
+    const { sample_rate, frame_ms } = this.ready.audio;
+    let at = HEADER_BYTES;
+    for (let i = 0; context && i < count; i += 1) {
+      let size = bytes.byteLength - at;
+      if (flags & FLAG_PACKED) {
+        if (size < 2) return;
+        size = Math.min(view.getUint16(at), size - 2);
+        at += 2;
+      }
+      context.hear({
+        handle,
+        seq: view.getUint32(8) + i,
+        pos: Number(view.getBigUint64(12)) + (i * sample_rate * frame_ms) / 1000,
+        last: (flags & FLAG_LAST_OF_CONTEXT) !== 0 && i === count - 1,
+        gap: (flags & FLAG_GAP) !== 0 && i === 0,
+        packet: new Uint8Array(bytes, at, size),
+      });
+      at += size;
+    }
   }
 
   /** @param {any} message */
   #text(message) {
+    this.#lastN = Math.max(this.#lastN, message.n ?? 0);
     this.#tell("message", { direction: "in", message });
+    if (message.type === "pong" && this.#pingedAt > 0) {
+      this.roundTripMs = performance.now() - this.#pingedAt;
+      this.#pingedAt = 0;
+    }
     const context = this.#contexts.get(message.ctx);
     if (message.type === "error" && !context) this.#tell("error", new DovecoteError(message));
     if (!context) return;
     if (message.type === "context.opened") this.#byHandle.set(message.handle, context);
     context.take(message.type.replace("context.", ""), message);
-    if (message.type === "context.cancelled") this.#forget(context);
+    const isRefused = message.type === "error" && message.ref?.type === "context.open" && !context.opened;
+    if (message.type === "context.cancelled" || isRefused) this.#forget(context);
+    // So long it can still be asked what was heard of it.
+    if (message.type === "context.done") setTimeout(() => this.#forget(context), this.ready.limits.retain_ms);
   }
 
   /** @param {Context} context */
   #forget(context) {
     this.#contexts.delete(context.id);
-    for (const [handle, other] of this.#byHandle) {
-      if (other === context) this.#byHandle.delete(handle);
-    }
+    if (context.opened) this.#byHandle.delete(context.opened.handle);
+  }
+
+  /** @param {{code: number, reason: string}} why */
+  #forgetAll(why) {
+    for (const context of this.#contexts.values()) context.take("lost", why);
+    this.#contexts.clear();
+    this.#byHandle.clear();
   }
 
   /**
@@ -202,9 +359,9 @@ export class Session extends EventTarget {
    * @param {string} reason
    */
   #close(code, reason) {
-    for (const context of this.#contexts.values()) context.take("lost", { code, reason });
-    this.#contexts.clear();
-    this.#byHandle.clear();
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#forgetAll({ code, reason });
     this.#tell("close", { code, reason });
   }
 
@@ -219,20 +376,27 @@ export class Session extends EventTarget {
 
 /**
  * One passage of speech. Events carry the server's message as `detail`: `opened`, `audio` (a {@link Frame}), `commit`,
- * `flushed`, `parked`, `resumed`, `pressure`, `done`, `cancelled`, `error`; and `lost` when the connection went.
+ * `flushed`, `mark`, `parked`, `resumed`, `pressure`, `done`, `cancelled`, `error`; and `lost` when the session went.
  */
 export class Context extends EventTarget {
-  #seq = 0;
-  #text = "";
-  /** @type {((cancelled: Cancelled) => void)[]} */ #waiting = [];
+  /** What was written, by `seq`; the last may be the empty one that ends it. */
+  /** @type {{text: string, end: boolean}[]} */ #pieces = [];
+  /** Messages without an answer, to be said again over a new connection. */
+  /** @type {Map<string, {type: string}>} */ #asked = new Map();
+  /** @type {((cancelled: Cancelled | null) => void)[]} */ #waiting = [];
+  /** @type {ReturnType<typeof setTimeout> | undefined} */ #again;
+  #options;
 
   /**
+   * Use {@link Session#open}.
    * @param {Session} session
    * @param {string} id
+   * @param {object} options
    */
-  constructor(session, id) {
+  constructor(session, id, options) {
     super();
     this.session = session;
+    this.#options = options;
     /** Its `ctx` on the wire. */
     this.id = id;
     /**
@@ -240,11 +404,15 @@ export class Context extends EventTarget {
      * @type {any}
      */
     this.opened = null;
+    /** Whether all of its sound has been made. */
+    this.isDone = false;
+    /** Of the last packet that arrived; -1 before the first. */
+    this.lastSeq = -1;
   }
 
   /** Everything that was written. */
   get text() {
-    return this.#text;
+    return this.#pieces.map((piece) => piece.text).join("");
   }
 
   /**
@@ -252,9 +420,14 @@ export class Context extends EventTarget {
    * @param {string} text
    */
   write(text) {
-    this.session.send({ type: "text", ctx: this.id, seq: this.#seq, text });
-    this.#seq += 1;
-    this.#text += text;
+    // By characters, so that none is cut in two.
+    for (let rest = Array.from(text); rest.length > 0; ) this.#append(rest.splice(0, PIECE_UNITS / 2).join(""), false);
+  }
+
+  /** No more text: `done` follows the last sound. */
+  end() {
+    // As a piece of text it has a number, and can be said twice.
+    this.#append("", true);
   }
 
   /**
@@ -262,12 +435,15 @@ export class Context extends EventTarget {
    * @param {string} id Comes back in `flushed`.
    */
   flush(id) {
-    this.session.send({ type: "flush", ctx: this.id, id });
+    this.#ask(`flushed ${id}`, { type: "flush", id });
   }
 
-  /** No more text: `done` follows the last sound. */
-  end() {
-    this.session.send({ type: "end", ctx: this.id });
+  /**
+   * Asks where the text so far ends in the sound.
+   * @param {string} id Comes back in `mark`.
+   */
+  mark(id) {
+    this.#ask(`mark ${id}`, { type: "mark", id });
   }
 
   /**
@@ -275,31 +451,125 @@ export class Context extends EventTarget {
    * @param {number} pos On the media clock.
    */
   played(pos) {
-    this.session.send({ type: "played", ctx: this.id, pos });
+    this.send({ type: "played", pos });
   }
 
   /**
    * Stops it. No sound follows the answer.
    *
    * @param {number} [played] Position that the listener had reached.
-   * @returns {Promise<Cancelled | null>} What was heard; null when the connection is lost.
+   * @param {"now" | "word" | "sentence"} [at] Whether what is being heard is said to its end.
+   * @returns {Promise<Cancelled | null>} What was heard; null when the session is lost.
    */
-  cancel(played) {
-    if (!this.session.isOpen) return Promise.resolve(null);
-    this.session.send({ type: "cancel", ctx: this.id, played });
-    return new Promise((resolve) => this.#waiting.push(resolve));
+  cancel(played, at = "now") {
+    const answer = new Promise((resolve) => this.#waiting.push(resolve));
+    this.#ask("cancelled", { type: "cancel", played, at });
+    return answer;
   }
 
   /**
-   * For the session: something of this context has arrived.
+   * Sends a message about it.
+   * @param {{type: string, [field: string]: unknown}} message
+   */
+  send({ type, ...fields }) {
+    this.session.send({ type, ctx: this.id, ...fields });
+  }
+
+  /**
+   * For the session: there is a new connection, and the server has text up to here, or does not know the context.
+   * @param {number | undefined} nextSeq
+   */
+  again(nextSeq) {
+    if (nextSeq === undefined && !this.opened) this.send({ type: "context.open", ...this.#options });
+    if (!this.isDone) this.#writeFrom(nextSeq ?? (this.opened ? this.#pieces.length : 0));
+    for (const message of this.#asked.values()) this.send(message);
+  }
+
+  /**
+   * For the session: a packet has arrived.
+   * @param {Frame} frame
+   */
+  hear(frame) {
+    // Sent twice, after a doubt whether it had arrived.
+    if (frame.seq <= this.lastSeq) return;
+    this.lastSeq = frame.seq;
+    this.#tell("audio", frame);
+  }
+
+  /**
+   * For the session: something about it has arrived.
    * @param {string} type
    * @param {any} detail
    */
   take(type, detail) {
     if (type === "opened") this.opened = detail;
+    if (type === "done") this.isDone = true;
+    if (type === "flushed" || type === "mark") this.#asked.delete(`${type} ${detail.id}`);
     if (type === "cancelled" || type === "lost") {
+      this.isDone = true;
+      clearTimeout(this.#again);
+      this.#asked.clear();
       for (const resolve of this.#waiting.splice(0)) resolve(type === "lost" ? null : detail);
     }
+    if (type === "error" && this.#isForLater(detail)) return;
+    this.#tell(type, detail);
+  }
+
+  /**
+   * Whether an error says that text must wait, and will be sent again.
+   * @param {{code: string, ref?: {type: string, seq?: number}, retry_after_ms?: number}} error
+   */
+  #isForLater({ code, ref, retry_after_ms }) {
+    if (ref?.type === "context.open" && code === "ctx_exists") return this.opened !== null || this.lastSeq >= 0;
+    if (ref?.type !== "text" || ref.seq === undefined) return false;
+    // What follows a piece that was not taken is not taken either.
+    if (code === "seq_gap") return this.#again !== undefined;
+    if (code !== "text_overflow" && code !== "overloaded") return false;
+    const from = ref.seq;
+    this.#again ??= setTimeout(() => {
+      this.#again = undefined;
+      this.#writeFrom(from);
+    }, retry_after_ms ?? TEXT_AGAIN_MS);
+    return true;
+  }
+
+  /**
+   * @param {string} text
+   * @param {boolean} end
+   */
+  #append(text, end) {
+    this.#pieces.push({ text, end });
+    if (this.#again === undefined) this.#writeFrom(this.#pieces.length - 1);
+  }
+
+  /** @param {number} first */
+  #writeFrom(first) {
+    for (let seq = first; seq < this.#pieces.length; seq += 1) {
+      const { text, end } = this.#pieces[seq];
+      this.send({ type: "text", seq, text, ...(end ? { end } : {}) });
+    }
+  }
+
+  /**
+   * @param {string} key Of its answer.
+   * @param {{type: string, [field: string]: unknown}} message
+   */
+  #ask(key, message) {
+    this.#asked.set(key, message);
+    this.send(message);
+  }
+
+  /**
+   * @param {string} type
+   * @param {unknown} detail
+   */
+  #tell(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
+}
+
+/** @param {string} text */
+function base64url(text) {
+  const bytes = String.fromCharCode(...new TextEncoder().encode(text));
+  return btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
 }

@@ -7,14 +7,16 @@
 /**
  * @typedef {object} Sample
  * @property {string} name
+ * @property {string} about What it shows.
  * @property {string} style
  * @property {{user: string, answer: string}[]} turns
  */
 
-/** @type {Record<string, Sample>} */
-export const SAMPLES = {
-  conversational: {
+/** @type {Sample[]} */
+export const SAMPLES = [
+  {
     name: "Small talk",
+    about: "conversational",
     style: "conversational",
     turns: [
       {
@@ -29,28 +31,42 @@ export const SAMPLES = {
           "I think I will stay at home. There is a pot of soup on the stove, and I have a good book that I want to " +
           "finish. If the rain stops, I might sit outside for a little and listen to the birds.",
       },
+      {
+        user: "What is the book about?",
+        answer:
+          "It is about a woman who keeps a light at the end of the world. Every night she writes down which ships " +
+          "went by. Then one winter the same ship passes three times, and nobody on board answers her lamp.",
+      },
     ],
   },
-  agentic: {
+  {
     name: "Travel desk",
+    about: "agentic",
     style: "agentic",
     turns: [
       {
         user: "When does the next train to the coast leave?",
         answer:
-          "The next train leaves at nine from platform four, and it takes about two hours. There is another one at " +
-          "ten, but you would have to change trains on the way. Shall I book a seat for you on the first one?",
+          "The next train leaves at 9:05 from platform 4, and it takes about 2 hours. There is another one at 10:20, " +
+          "but you would have to change trains on the way. Shall I book a seat for you on the first one?",
       },
       {
         user: "Yes please, by the window.",
         answer:
-          "I have booked one seat by the window for you. The ticket is on its way to your phone. Please be at the " +
-          "station ten minutes early, because the front half of the train goes to another town.",
+          "I have booked seat 27 by the window for $48.50. Your ticket is on its way to your phone. Please be at the " +
+          "station 10 minutes early on May 3rd, because the front half of the train goes to another town.",
+      },
+      {
+        user: "Can I take my bicycle?",
+        answer:
+          "Yes, for $6 more. The rack is in coach 2, behind the driver. It holds 8 bicycles and 3 are booked so far, " +
+          "so I would not wait too long. Do you want me to add it to your ticket?",
       },
     ],
   },
-  audiobook: {
+  {
     name: "A story",
+    about: "read aloud",
     style: "audiobook",
     turns: [
       {
@@ -60,9 +76,15 @@ export const SAMPLES = {
           "it. Every evening, when the light turned gold, the doves came home over the fields, and each of them knew " +
           "her own door. One night a door stayed empty, and the old keeper put a lamp in it and waited.",
       },
+      {
+        user: "And did she come?",
+        answer:
+          "Toward morning, when the oil was nearly gone, he heard wings above the mill. She came in low over the wet " +
+          "grass, and she was not alone. Since then there have been a hundred and one doors in the round house.",
+      },
     ],
   },
-};
+];
 
 /**
  * Writes a text as a language model does: word by word, never quite evenly.

@@ -1,11 +1,13 @@
 /**
- * The page's end of the sound: decodes packets, hands samples to the ring, and knows what the listener has heard.
- * Knows no protocol: a passage is begun, fed, and stopped.
+ * The page's end of the sound: hands packets to the decoder and that to the ring, and knows what the listener has heard.
+ * Knows no protocol: a passage is begun, fed, held, and stopped.
+ *
+ *     packets -> decoder.js, a worker -> player.js, the audio thread -> reports
  *
  * @module speaker
  */
 
-const OPUS = { codec: "opus", sampleRate: 48_000, numberOfChannels: 1 };
+const OPUS_RATE = 48_000;
 const PCM_RATE = 24_000;
 /** A ring that does not answer by then is taken at its last word. */
 const CLEAR_MS = 100;
@@ -14,34 +16,50 @@ const CLEAR_MS = 100;
  * @typedef {object} Report
  * @property {number} played Samples that have reached the ear, as far as the system tells its delay.
  * @property {number} bufferedMs
- * @property {number} peak 0 to 1.
  * @property {number} gaps Times that the sound ran dry.
  * @property {boolean} done Whether all of the passage has been played.
  */
 
 /**
- * The best codec that this browser decodes.
+ * @typedef {object} Sound What was decoded.
+ * @property {number[]} peaks Loudness, 0 to 1, 50 a second, of what is new.
+ * @property {number} made All samples of the passage up to now.
+ */
+
+/**
+ * @typedef {object} Packet
+ * @property {Uint8Array} packet
+ * @property {number} pos
+ * @property {boolean} last
+ */
+
+/**
+ * The best codec that this browser decodes: Opus where it has WebCodecs, which pages without TLS have not.
  * @param {boolean} wantsPcm
  * @returns {Promise<{codec: "opus" | "pcm_s16le", sample_rate?: number}>}
  */
 export async function chooseCodec(wantsPcm) {
   if (!wantsPcm && "AudioDecoder" in globalThis) {
-    const { supported } = await AudioDecoder.isConfigSupported(OPUS).catch(() => ({ supported: false }));
+    const opus = { codec: "opus", sampleRate: OPUS_RATE, numberOfChannels: 1 };
+    const { supported } = await AudioDecoder.isConfigSupported(opus).catch(() => ({ supported: false }));
     if (supported) return { codec: "opus" };
   }
   return { codec: "pcm_s16le", sample_rate: PCM_RATE };
 }
 
-/** Plays one passage at a time. Event: `report` (a {@link Report}). */
+/** Plays one passage at a time. Events: `report` (a {@link Report}), `sound` (a {@link Sound}). */
 export class Speaker extends EventTarget {
   /** @type {AudioContext} */ #audio;
   /** @type {AudioWorkletNode} */ #ring;
-  /** @type {AudioDecoder | null} */ #decoder = null;
+  #decoder = new Worker(new URL("./decoder.js", import.meta.url), { type: "module" });
   /** @type {Map<number, (played: number) => void>} */ #clears = new Map();
-  #clearId = 0;
+  /** @type {((value: void) => void)[]} */ #holds = [];
+  /** Of the passage: what comes of another one is late. */
+  #id = 0;
   #played = 0;
 
   /**
+   * Use {@link Speaker.open}.
    * @param {AudioContext} audio
    * @param {AudioWorkletNode} ring
    */
@@ -51,6 +69,12 @@ export class Speaker extends EventTarget {
     this.#ring = ring;
     ring.port.onmessage = ({ data }) => this.#hear(data);
     ring.connect(audio.destination);
+    const { port1, port2 } = new MessageChannel();
+    ring.port.postMessage({ type: "source", port: port1 }, [port1]);
+    this.#decoder.postMessage({ ring: port2, rate: this.rate }, [port2]);
+    this.#decoder.onmessage = ({ data }) => {
+      if (data.id === this.#id) this.dispatchEvent(new CustomEvent("sound", { detail: data }));
+    };
   }
 
   /**
@@ -59,7 +83,8 @@ export class Speaker extends EventTarget {
    */
   static async open(codec) {
     // The device runs at the rate of the media clock, so that a sample counted is a position on the wire.
-    const audio = new AudioContext({ sampleRate: codec === "opus" ? OPUS.sampleRate : PCM_RATE });
+    const audio = new AudioContext({ sampleRate: codec === "opus" ? OPUS_RATE : PCM_RATE });
+    if (!audio.audioWorklet) throw new Error("This browser plays sound only for pages over https or from this machine.");
     await audio.audioWorklet.addModule(new URL("./player.js", import.meta.url));
     const ring = new AudioWorkletNode(audio, "dovecote-player", { numberOfInputs: 0, outputChannelCount: [1] });
     return new Speaker(audio, ring);
@@ -75,30 +100,32 @@ export class Speaker extends EventTarget {
     if (this.#audio.state !== "running") await this.#audio.resume();
   }
 
+  /** Lets go of the sound device. */
+  async close() {
+    this.#decoder.terminate();
+    await this.#audio.close();
+  }
+
   /**
    * Begins a passage; what was there is dropped.
-   * @returns {(packet: Uint8Array, last: boolean) => void} Takes its packets in order.
+   * @returns {(packet: Packet) => void} Takes its packets in order.
    */
   begin() {
     this.stop();
-    const isCurrent = ((id) => () => id === this.#clearId)(this.#clearId);
-    if (this.rate === PCM_RATE) {
-      return (packet, last) => {
-        if (isCurrent()) this.#push(fromPcm(packet), last);
-      };
-    }
-    const decoder = opusDecoder((samples) => {
-      if (isCurrent()) this.#push(samples, false);
-    });
-    this.#decoder = decoder;
-    let count = 0;
-    return (packet, last) => {
-      if (!isCurrent() || decoder.state !== "configured") return;
-      decoder.decode(new EncodedAudioChunk({ type: "key", timestamp: count * 20_000, data: packet }));
-      count += 1;
-      // A decoder that is closed meanwhile rejects: then nobody waits for the rest.
-      if (last) decoder.flush().then(() => isCurrent() && this.#ring.port.postMessage({ type: "last" }), () => {});
+    const id = this.#id;
+    return ({ packet, pos, last }) => {
+      if (id === this.#id) this.#decoder.postMessage({ id, packet, pos, last });
     };
+  }
+
+  /**
+   * Falls silent without forgetting, or goes on.
+   * @param {boolean} on
+   * @returns {Promise<void>} Resolved when it has.
+   */
+  hold(on) {
+    this.#ring.port.postMessage({ type: "hold", on });
+    return new Promise((resolve) => this.#holds.push(resolve));
   }
 
   /**
@@ -106,9 +133,7 @@ export class Speaker extends EventTarget {
    * @returns {Promise<number>} Position that the listener had reached.
    */
   stop() {
-    if (this.#decoder && this.#decoder.state !== "closed") this.#decoder.close();
-    this.#decoder = null;
-    const id = (this.#clearId += 1);
+    const id = (this.#id += 1);
     const last = this.#played;
     this.#played = 0;
     this.#ring.port.postMessage({ type: "clear", id });
@@ -130,48 +155,16 @@ export class Speaker extends EventTarget {
     this.#clears.delete(id);
   }
 
-  /**
-   * @param {Float32Array} samples
-   * @param {boolean} last
-   */
-  #push(samples, last) {
-    this.#ring.port.postMessage({ type: "samples", samples }, [samples.buffer]);
-    if (last) this.#ring.port.postMessage({ type: "last" });
-  }
-
   /** @param {any} data */
   #hear(data) {
+    if (data.type === "held") return this.#holds.shift()?.();
     const delay = Math.round((this.#audio.outputLatency || 0) * this.rate);
     const audible = Math.max(0, data.played - delay);
     if (data.type === "cleared") return this.#settle(data.id, audible);
-    // A report from before the last clear counts samples of another passage.
-    if (this.#clears.size > 0) return;
+    if (data.id !== this.#id) return;
     this.#played = data.done ? data.played : audible;
     const bufferedMs = (data.buffered / this.rate) * 1000;
-    const detail = { played: this.#played, bufferedMs, peak: data.peak, gaps: data.gaps, done: data.done };
+    const detail = { played: this.#played, bufferedMs, gaps: data.gaps, done: data.done };
     this.dispatchEvent(new CustomEvent("report", { detail }));
   }
-}
-
-/** @param {(samples: Float32Array) => void} push */
-function opusDecoder(push) {
-  const decoder = new AudioDecoder({
-    output: (data) => {
-      const samples = new Float32Array(data.numberOfFrames);
-      data.copyTo(samples, { planeIndex: 0, format: "f32-planar" });
-      data.close();
-      push(samples);
-    },
-    error: (error) => console.error("the Opus decoder gave up:", error),
-  });
-  decoder.configure(OPUS);
-  return decoder;
-}
-
-/** @param {Uint8Array} packet 16-bit little-endian */
-function fromPcm(packet) {
-  const view = new DataView(packet.buffer, packet.byteOffset, packet.byteLength);
-  const samples = new Float32Array(packet.byteLength / 2);
-  for (let i = 0; i < samples.length; i += 1) samples[i] = view.getInt16(2 * i, true) / 32_768;
-  return samples;
 }

@@ -1,12 +1,12 @@
 /**
- * What the page shows: meters, transcript, wire log. Decides nothing; everything arrives by a call.
+ * What the page shows: numbers, transcript, wire log. Decides nothing; everything arrives by a call.
  *
  * @module view
  */
 
 const WIRE_LINES = 80;
-/** Peaks in the level plot, one in 20 ms. */
-const LEVELS = 250;
+/** What would fill the log and says little. */
+const QUIET = new Set(["ping", "pong", "played"]);
 
 /**
  * The element with an id of index.html.
@@ -49,25 +49,49 @@ export function fill(select, names) {
   select.replaceChildren(...names.map((name) => new Option(name, name, false, name === chosen)));
 }
 
-/** @param {{direction: "in" | "out", message: any}} detail */
-export function showMessage({ direction, message }) {
-  const list = element("wire");
-  const isAtEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 4;
-  const line = document.createElement("li");
-  line.className = direction;
-  line.textContent = `${direction === "out" ? "→" : "←"} ${JSON.stringify(message)}`;
-  line.title = line.textContent;
-  list.append(line);
-  while (list.childElementCount > WIRE_LINES) list.firstElementChild?.remove();
-  if (isAtEnd) list.scrollTop = list.scrollHeight;
+/** The latest messages on the wire; drawn only while somebody looks. */
+export class WireLog {
+  /** @type {HTMLDetailsElement} */ #frame = element("developers");
+  #list = element("wire");
+  /** @type {{direction: "in" | "out", message: any}[]} */ #messages = [];
+
+  constructor() {
+    this.#frame.addEventListener("toggle", () => {
+      this.#list.replaceChildren(...(this.#frame.open ? this.#messages.map(line) : []));
+      this.#list.scrollTop = this.#list.scrollHeight;
+    });
+  }
+
+  /** @param {{direction: "in" | "out", message: any}} told */
+  add(told) {
+    if (QUIET.has(told.message.type)) return;
+    this.#messages.push(told);
+    if (this.#messages.length > WIRE_LINES) this.#messages.shift();
+    if (!this.#frame.open) return;
+    const list = this.#list;
+    const isAtEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 4;
+    list.append(line(told));
+    while (list.childElementCount > WIRE_LINES) list.firstElementChild?.remove();
+    if (isAtEnd) list.scrollTop = list.scrollHeight;
+  }
+}
+
+/** @param {{direction: "in" | "out", message: any}} told */
+function line({ direction, message }) {
+  const item = document.createElement("li");
+  item.className = direction;
+  item.textContent = `${direction === "out" ? "→" : "←"} ${JSON.stringify(message)}`;
+  item.title = item.textContent;
+  return item;
 }
 
 /** One passage in the transcript. */
 export class Turn {
   #text = "";
-  #marked = 0;
-  #heard = document.createElement("span");
-  #rest = document.createElement("span");
+  #shown = "";
+  #heard = span("heard");
+  #now = span("now");
+  #rest = span("ahead");
   #note = document.createElement("p");
 
   /** @param {string} [user] What the user said before. */
@@ -81,12 +105,10 @@ export class Turn {
     }
     const answer = document.createElement("p");
     answer.className = "answer";
-    this.#heard.className = "heard";
-    this.#rest.className = "ahead";
     this.#note.className = "note";
     // Read out when it is written; the words themselves are spoken anyway.
     this.#note.role = "status";
-    answer.append(this.#heard, this.#rest);
+    answer.append(this.#heard, this.#now, this.#rest);
     item.append(answer, this.#note);
     element("empty").hidden = true;
     // The newest is on top, where it is seen without scrolling.
@@ -96,14 +118,21 @@ export class Turn {
   /** @param {string} piece */
   write(piece) {
     this.#text += piece;
-    this.#split();
+    this.#rest.textContent += piece;
   }
 
-  /** @param {number} units UTF-16 units that have been heard, as far as is known. */
-  mark(units) {
-    if (units <= this.#marked) return;
-    this.#marked = units;
-    this.#split();
+  /**
+   * How far the listener is.
+   * @param {string} heard The start of the text.
+   * @param {string} [now] What is being heard, behind that.
+   */
+  mark(heard, now = "") {
+    const shown = `${heard}\n${now}`;
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    this.#heard.textContent = heard;
+    this.#now.textContent = now;
+    this.#rest.textContent = this.#text.slice(heard.length + now.length);
   }
 
   /**
@@ -112,9 +141,8 @@ export class Turn {
    * @param {string} note
    */
   cut(heard, note) {
-    this.#marked = heard.length;
     this.#rest.className = "unheard";
-    this.#split();
+    this.mark(heard);
     this.say(note, true);
   }
 
@@ -126,53 +154,9 @@ export class Turn {
     this.#note.className = isCut ? "note cut" : "note";
     this.#note.textContent = note;
   }
-
-  #split() {
-    this.#heard.textContent = this.#text.slice(0, this.#marked);
-    this.#rest.textContent = this.#text.slice(this.#marked);
-  }
 }
 
-/** The last seconds of the sound. */
-export class LevelPlot {
-  /** @type {number[]} */ #levels = new Array(LEVELS).fill(0);
-  #isDrawing = false;
-
-  /** @param {HTMLCanvasElement} canvas */
-  constructor(canvas) {
-    this.canvas = canvas;
-    const redraw = () => this.#draw();
-    new ResizeObserver(redraw).observe(canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  }
-
-  /** @param {number} peak 0 to 1. */
-  push(peak) {
-    this.#levels.push(peak);
-    this.#levels.shift();
-    if (this.#isDrawing) return;
-    this.#isDrawing = true;
-    requestAnimationFrame(() => {
-      this.#isDrawing = false;
-      this.#draw();
-    });
-  }
-
-  #draw() {
-    const { canvas } = this;
-    const scale = devicePixelRatio || 1;
-    const [width, height] = [canvas.clientWidth, canvas.clientHeight];
-    canvas.width = width * scale;
-    canvas.height = height * scale;
-    const pen = canvas.getContext("2d");
-    if (!pen) return;
-    pen.scale(scale, scale);
-    // A resolved colour: the canvas does not read the style sheet's variables.
-    pen.fillStyle = getComputedStyle(element("speak")).backgroundColor;
-    const step = width / LEVELS;
-    for (const [index, level] of this.#levels.entries()) {
-      const bar = Math.max(1, Math.min(1, Math.sqrt(level)) * (height - 16));
-      pen.fillRect(index * step, (height - bar) / 2, Math.max(0.6, step * 0.7), bar);
-    }
-  }
+/** @param {string} name */
+function span(name) {
+  return Object.assign(document.createElement("span"), { className: name });
 }

@@ -213,6 +213,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/demo", get(http::demo::home))
         .route("/demo/", get(http::demo::index))
         .route("/demo/{file}", get(http::demo::file))
+        .route("/demo/vendor/{file}", get(http::demo::vendor))
         .fallback(not_found)
         .method_not_allowed_fallback(not_found)
         .layer(DefaultBodyLimit::max(body_bytes))
