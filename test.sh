@@ -6,5 +6,6 @@ cd "$(dirname "$0")"
 cargo fmt --all --check
 cargo clippy --workspace --all-targets --locked -- -D warnings
 cargo test --workspace --locked
+tests/browser/run.sh
 cargo check --workspace --locked --features dovecote-gateway/cuda
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps --quiet
