@@ -17,6 +17,7 @@ use anyhow::Result;
 use codecs::weights::Weights;
 use engine::batch::{BLOCK_TOKENS, Batch, BatchRow};
 use engine::kernels::matrix::Precision;
+use engine::models::backbone::{Backbone, Block};
 use engine::models::config::{StageConfig, open_stage};
 use engine::models::qwen3::{Options, Qwen3};
 use engine::models::reference::{Cache, Reference};
@@ -223,6 +224,41 @@ fn wide_stage(folder: &Path) -> Result<(StageConfig, Weights)> {
         add("mlp.up_proj", &[ffn, hidden]);
         add("mlp.down_proj", &[hidden, ffn]);
     }
+    let file = folder.join("model.safetensors");
+    write_noise(&file, &tensors)?;
+    let config = StageConfig {
+        backbone: Backbone {
+            file: folder.join("config.json"),
+            prefix: "",
+            block: Block::Qwen3,
+            layers: 6,
+            hidden,
+            heads: 6,
+            kv_heads: 6,
+            head_dim: 64,
+            ffn,
+            rms_eps: 1e-6,
+            rope_theta: 1e6,
+            vocabulary,
+            max_positions: 4096,
+        },
+        stage: 0,
+        head_hidden: hidden,
+        pad: 0,
+        end_of_speech: 1,
+        text_split: 2,
+        audio_split: 3,
+        audio_start: 2000,
+        semantic_codes: outputs - 2,
+        acoustic_codes: 0,
+        outputs,
+        alignment: None,
+    };
+    Ok((config, Weights::open(&file)?))
+}
+
+/// Tensors of small values, the same at every call.
+fn write_noise(file: &Path, tensors: &[(String, Vec<usize>)]) -> Result<()> {
     let mut state = 1_u32;
     let mut noise = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -239,31 +275,6 @@ fn wide_stage(folder: &Path) -> Result<(StageConfig, Weights)> {
         Ok((name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes)?))
     });
     let views = views.collect::<Result<Vec<_>>>()?;
-    let file = folder.join("model.safetensors");
-    std::fs::write(&file, safetensors::serialize(views, None)?)?;
-    let config = StageConfig {
-        file: folder.join("config.json"),
-        stage: 0,
-        layers: 6,
-        hidden,
-        heads: 6,
-        kv_heads: 6,
-        head_dim: 64,
-        ffn,
-        head_hidden: hidden,
-        rms_eps: 1e-6,
-        rope_theta: 1e6,
-        vocabulary,
-        max_positions: 4096,
-        pad: 0,
-        end_of_speech: 1,
-        text_split: 2,
-        audio_split: 3,
-        audio_start: 2000,
-        semantic_codes: outputs - 2,
-        acoustic_codes: 0,
-        outputs,
-        alignment: None,
-    };
-    Ok((config, Weights::open(&file)?))
+    std::fs::write(file, safetensors::serialize(views, None)?)?;
+    Ok(())
 }

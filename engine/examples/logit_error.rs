@@ -97,7 +97,10 @@ impl Errors {
             let ids = teacher.ids[computed..end].to_vec();
             let positions = teacher.positions[computed..end].to_vec();
             let mut logits = Vec::new();
-            model.forward(&Batch { ids, positions, rows: vec![row] }, &mut logits)?;
+            model.forward(
+                &Batch { ids, positions, rows: vec![row], ..Batch::default() },
+                &mut logits,
+            )?;
             computed = end;
             let square = |(a, b): (&f32, &f32)| f64::from(a - b).powi(2);
             let sum: f64 = logits.iter().zip(expected).map(square).sum();

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! ids        [ a a a a | b | c c ]      tokens of three sequences, back to back
+//! beside     [ aa aa aa aa | bb | cc cc ]   of a model of three streams: what tokens say in streams 1 and 2
 //! positions  [ 0 1 2 3 | 9 | 4 5 ]      rotary coordinates, any integers
 //! rows       a: tokens 0..4, 0 computed    b: 4..5, 57 computed    c: 5..7, 16 computed
 //! ```
@@ -18,6 +19,8 @@ pub const BLOCK_TOKENS: usize = 16;
 pub struct Batch {
     /// Token ids, sequence after sequence.
     pub ids: Vec<u32>,
+    /// What each token says in the streams behind the first, token by token: as many ids as the model has further streams.
+    pub beside: Vec<u32>,
     /// Rotary position of each token; same length as `ids`.
     pub positions: Vec<i32>,
     /// One entry for each sequence, in the order of `ids`.

@@ -48,9 +48,9 @@ pub fn inspect(
         };
         start::load_stage(stage, kept, Precision::F32, None, &mut count)?;
         stages.push(StageSize {
-            layers: stage.config.layers,
+            layers: stage.config.backbone.layers,
             parameters: stage.config.parameters(),
-            embedding_rows: stage.config.vocabulary,
+            embedding_rows: stage.config.backbone.vocabulary,
             kept_rows: kept.len(),
         });
     }

@@ -314,7 +314,7 @@ fn window_tokens(bundle: &Bundle, stage: &bundle::Stage) -> usize {
 /// Bytes of one token's keys and values in all layers of a stage.
 fn token_bytes(stage: &bundle::Stage) -> usize {
     let config = &stage.config;
-    2 * config.layers * config.kv_heads * config.head_dim * size_of::<f32>()
+    2 * config.backbone.layers * config.backbone.kv_width() * size_of::<f32>()
 }
 
 /// Blocks of each stage: as many windows of the greatest length as the bytes hold, the same number in every stage.

@@ -166,7 +166,7 @@ fn numbers_that_overflow_are_noticed_by_row() {
         ..BatchRow::default()
     };
     let rows = vec![row(0..1, 0, false), row(1..2, 1, true)];
-    let batch = Batch { ids: vec![1, 2], positions: vec![0, 0], rows };
+    let batch = Batch { ids: vec![1, 2], positions: vec![0, 0], rows, ..Batch::default() };
     let models: [&mut dyn StageModel; 2] =
         [&mut load_fast(folder.0.path()).unwrap(), &mut load_reference(folder.0.path()).unwrap()];
     for model in models {

@@ -85,7 +85,7 @@ fn embedding_keeps_first_bytes_markers_controls_and_codes() {
         expected.extend((stage.config.stage > 0).then_some(259));
         // Markers; english, " : " and three styles; no other language.
         expected.extend([260, 261, 262, 269, 270, 271, 272]);
-        expected.extend(273..stage.config.vocabulary as u32);
+        expected.extend(273..stage.config.backbone.vocabulary as u32);
         assert_eq!(kept, expected);
     }
 }
@@ -103,7 +103,7 @@ fn network_says_the_same_without_the_rows_that_are_never_read() {
         let positions = (1..=ids.len() as i32).collect();
         let row =
             BatchRow { tokens: 0..ids.len(), blocks: vec![0], logits: true, ..BatchRow::default() };
-        let batch = Batch { ids: ids.clone(), positions, rows: vec![row] };
+        let batch = Batch { ids: ids.clone(), positions, rows: vec![row], ..Batch::default() };
         let mut logits = Vec::new();
         model.forward(&batch, &mut logits).unwrap();
         logits

@@ -140,7 +140,10 @@ fn only_rows_that_ask_get_logits_in_order() {
     let rows = vec![row(0..4, 7, true), row(4..6, 3, false), row(6..9, 9, true)];
     let mut logits = vec![1.0];
     model
-        .forward(&Batch { ids: ids.clone(), positions: positions.clone(), rows }, &mut logits)
+        .forward(
+            &Batch { ids: ids.clone(), positions: positions.clone(), rows, ..Batch::default() },
+            &mut logits,
+        )
         .unwrap();
     let alone = |model: &mut Qwen3, range: std::ops::Range<usize>| {
         prefill(model, &mut Sequence::new(&ids[range.clone()], &positions[range], 100))
@@ -172,7 +175,7 @@ fn dropped_embedding_rows_are_missed_only_when_read() {
     let mut parameters = 0;
     let mut model = Qwen3::load(&weights, &config, &options, &mut |n| parameters += n).unwrap();
     model.reserve(16);
-    let dropped = (config.vocabulary - 4) * config.hidden;
+    let dropped = (config.backbone.vocabulary - 4) * config.backbone.hidden;
     assert_eq!(parameters, config.parameters() - dropped);
     let ids = [5, 3344, 7];
     let logits = prefill(&mut model, &mut Sequence::new(&ids, &[0, 1, 2], 0));
@@ -180,7 +183,8 @@ fn dropped_embedding_rows_are_missed_only_when_read() {
     assert_eq!(logits, prefill(&mut whole, &mut Sequence::new(&ids, &[0, 1, 2], 0)));
     for id in [8, 3345, u32::MAX] {
         let row = BatchRow { tokens: 0..1, blocks: vec![0], logits: true, ..BatchRow::default() };
-        let batch = Batch { ids: vec![id], positions: vec![0], rows: vec![row] };
+        let batch =
+            Batch { ids: vec![id], positions: vec![0], rows: vec![row], ..Batch::default() };
         let error = model.forward(&batch, &mut Vec::new()).unwrap_err();
         assert!(error.to_string().contains(&format!("id {id}")), "{error}");
     }
@@ -207,7 +211,7 @@ fn a_batch_that_does_not_fit_is_refused_and_does_no_harm() {
         ("block 3 is being written", vec![row(0..2, 16, &[3, 4]), row(2..4, 0, &[3])]),
     ];
     for (says, rows) in cases {
-        let batch = Batch { ids: vec![1; 4], positions: vec![0; 4], rows };
+        let batch = Batch { ids: vec![1; 4], positions: vec![0; 4], rows, ..Batch::default() };
         let mut logits = Vec::new();
         let error = model.forward(&batch, &mut logits).unwrap_err();
         assert!(matches!(error, ForwardError::Batch { stage: STAGE, .. }));

@@ -166,7 +166,7 @@ fn open_stages(root: &Path, manifest: &Manifest) -> Result<Vec<Stage>, LoadError
         let (config, _) = open_stage(&folder)?;
         if config.stage != index {
             let reason = format!("is {}, the folder is that of stage {index}", config.stage);
-            return Err(LoadError::field(&config.file, "target_codebook", reason));
+            return Err(LoadError::field(&config.backbone.file, "target_codebook", reason));
         }
         let file = folder.join(TOKENIZER);
         let bytes = read_bytes(&file)?;
@@ -228,7 +228,7 @@ fn check_stages(stages: &[Stage]) -> Result<PromptRules, LoadError> {
     for Stage { config, .. } in stages {
         let wrong = |field: &str, found: usize, expected: usize| {
             let reason = format!("{found} codes, other stages have {expected}");
-            Err(LoadError::field(&config.file, field, reason))
+            Err(LoadError::field(&config.backbone.file, field, reason))
         };
         if config.semantic_codes != semantic_codes {
             return wrong("semantic_vocab_size", config.semantic_codes, semantic_codes);

@@ -20,7 +20,7 @@ pub(super) fn stage_ids(text: &BTreeSet<u32>, config: &StageConfig) -> Vec<u32> 
         // Only there is a row of codes closed before the next begins; in cb0 it is an output.
         ids.insert(config.end_of_speech);
     }
-    ids.extend(config.audio_start..config.vocabulary as u32);
+    ids.extend(config.audio_start..config.backbone.vocabulary as u32);
     ids.into_iter().collect()
 }
 

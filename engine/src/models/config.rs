@@ -5,11 +5,12 @@
 //!                                ^ audio_start         ^ + semantic_codes   ^ + acoustic_codes
 //! ```
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use codecs::weights::{LoadError, Weights, read_json};
-use serde_json::{Map, Value};
+use codecs::weights::{LoadError, Weights};
 
+use super::backbone::{Backbone, Block};
+use super::fields::Fields;
 use super::tensors::FC2_WEIGHT;
 
 /// Frames that the next chunk's text is moved ahead of the audio; the grammar knows no other value.
@@ -22,32 +23,12 @@ const STOP_SYMBOLS: usize = 2;
 /// Sizes and ids of one stage.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageConfig {
-    /// Where it was read, for error messages.
-    pub file: PathBuf,
+    /// The transformer.
+    pub backbone: Backbone,
     /// Which codebook the stage writes: 0 to 3.
     pub stage: usize,
-    /// Transformer layers.
-    pub layers: usize,
-    /// Width of the residual stream.
-    pub hidden: usize,
-    /// Query heads.
-    pub heads: usize,
-    /// Key/value heads; `heads` is a multiple of it.
-    pub kv_heads: usize,
-    /// Width of one head; even.
-    pub head_dim: usize,
-    /// Inner width of the feed-forward block.
-    pub ffn: usize,
     /// Inner width of the audio head.
     pub head_hidden: usize,
-    /// Added to the mean square before its root is taken.
-    pub rms_eps: f32,
-    /// Base of the rotary frequencies.
-    pub rope_theta: f64,
-    /// Embedding ids.
-    pub vocabulary: usize,
-    /// Longest sequence the network was made for, in tokens.
-    pub max_positions: usize,
     /// Starts each row of codes.
     pub pad: u32,
     /// Ends the codes of a passage.
@@ -84,25 +65,15 @@ impl StageConfig {
     /// # Errors
     /// A field that is missing, of another type, out of range, or at odds with another.
     pub fn read(file: &Path, outputs: usize) -> Result<Self, LoadError> {
-        let fields = Fields { file, map: read_json(file)? };
-        fields.reject_unknown_variants()?;
+        let fields = Fields::read(file)?;
+        let backbone = Backbone::read(&fields, Block::Qwen3)?;
         let stage = fields.size("target_codebook")?;
         fields.equals("n_codebooks", CODEBOOKS)?;
         fields.equals("chunk_realign_offset", REALIGN_FRAMES)?;
         let mut config = Self {
-            file: file.to_path_buf(),
+            backbone,
             stage,
-            layers: fields.positive("num_hidden_layers")?,
-            hidden: fields.positive("hidden_size")?,
-            heads: fields.positive("num_attention_heads")?,
-            kv_heads: fields.positive("num_key_value_heads")?,
-            head_dim: fields.positive("head_dim")?,
-            ffn: fields.positive("intermediate_size")?,
             head_hidden: fields.positive("audio_head_hidden")?,
-            rms_eps: fields.number("rms_norm_eps")? as f32,
-            rope_theta: fields.rope_theta()?,
-            vocabulary: fields.positive("vocab_size")?,
-            max_positions: fields.positive("max_position_embeddings")?,
             pad: fields.id("pad_token_id")?,
             end_of_speech: fields.id("eos_token_id")?,
             text_split: fields.id("text_marker_token_id")?,
@@ -114,7 +85,9 @@ impl StageConfig {
             alignment: None,
         };
         config.alignment = config.find_alignment(&fields)?;
-        config.check_shape(&fields)?;
+        if config.stage >= CODEBOOKS as usize {
+            return Err(fields.wrong("target_codebook", "must be 0 to 3"));
+        }
         config.size_codebooks(&fields)?;
         config.check_ids(&fields)?;
         Ok(config)
@@ -150,28 +123,8 @@ impl StageConfig {
 
     /// Numbers that the stage's files hold.
     pub fn parameters(&self) -> usize {
-        let (q_width, kv_width) = (self.heads * self.head_dim, self.kv_heads * self.head_dim);
-        let attention = self.hidden * (2 * q_width + 2 * kv_width) + 2 * self.head_dim;
-        let layer = attention + 3 * self.hidden * self.ffn + 2 * self.hidden;
-        let head = (self.hidden + 1) * self.head_hidden + (self.head_hidden + 1) * self.outputs;
-        self.vocabulary * self.hidden + self.layers * layer + self.hidden + head
-    }
-
-    fn check_shape(&self, fields: &Fields<'_>) -> Result<(), LoadError> {
-        if self.stage >= CODEBOOKS as usize {
-            return Err(fields.wrong("target_codebook", "must be 0 to 3"));
-        }
-        if !self.heads.is_multiple_of(self.kv_heads) {
-            let reason = format!("{} heads cannot share {} evenly", self.heads, self.kv_heads);
-            return Err(fields.wrong("num_key_value_heads", reason));
-        }
-        if !self.head_dim.is_multiple_of(2) {
-            return Err(fields.wrong("head_dim", "must be even: its halves are rotated"));
-        }
-        if !(self.rms_eps > 0.0 && self.rms_eps < 1.0) {
-            return Err(fields.wrong("rms_norm_eps", "must lie between 0 and 1"));
-        }
-        Ok(())
+        let inner = (self.backbone.hidden + 1) * self.head_hidden;
+        self.backbone.parameters() + inner + (self.head_hidden + 1) * self.outputs
     }
 
     fn find_alignment(&self, fields: &Fields<'_>) -> Result<Option<AlignmentHead>, LoadError> {
@@ -182,11 +135,11 @@ impl StageConfig {
             (None, None) => Ok(None),
             (Some(_), None) => Err(fields.wrong(HEAD, "missing beside alignment_layer")),
             (None, Some(_)) => Err(fields.wrong(LAYER, "missing beside alignment_head")),
-            (Some(layer), _) if layer >= self.layers => {
-                Err(fields.wrong(LAYER, format!("{layer} of {} layers", self.layers)))
+            (Some(layer), _) if layer >= self.backbone.layers => {
+                Err(fields.wrong(LAYER, format!("{layer} of {} layers", self.backbone.layers)))
             }
-            (_, Some(head)) if head >= self.heads => {
-                Err(fields.wrong(HEAD, format!("{head} of {} heads", self.heads)))
+            (_, Some(head)) if head >= self.backbone.heads => {
+                Err(fields.wrong(HEAD, format!("{head} of {} heads", self.backbone.heads)))
             }
             (Some(layer), Some(head)) => Ok(Some(AlignmentHead { layer, head })),
         }
@@ -206,7 +159,7 @@ impl StageConfig {
         } else {
             self.acoustic_codes = fields.optional_size(acoustic)?.unwrap_or(own);
             let others = start.saturating_add(self.stage.saturating_mul(self.acoustic_codes));
-            let rest = self.vocabulary.saturating_sub(others);
+            let rest = self.backbone.vocabulary.saturating_sub(others);
             self.semantic_codes = fields.optional_size(semantic)?.unwrap_or(rest);
         }
         if self.own_codes() != own || own == 0 {
@@ -220,10 +173,10 @@ impl StageConfig {
         }
         let acoustic_ids = self.acoustic_codes.saturating_mul(self.stage);
         let ids = start.saturating_add(self.semantic_codes).saturating_add(acoustic_ids);
-        if ids != self.vocabulary || self.semantic_codes == 0 {
+        if ids != self.backbone.vocabulary || self.semantic_codes == 0 {
             let reason = format!(
                 "{}, but {start} ids before the codes, {} semantic and {acoustic_ids} acoustic codes make {ids}",
-                self.vocabulary, self.semantic_codes
+                self.backbone.vocabulary, self.semantic_codes
             );
             return Err(fields.wrong("vocab_size", reason));
         }
@@ -267,107 +220,11 @@ pub fn open_stage(folder: &Path) -> Result<(StageConfig, Weights), LoadError> {
     Ok((StageConfig::read(&folder.join("config.json"), outputs)?, weights))
 }
 
-struct Fields<'a> {
-    file: &'a Path,
-    map: Map<String, Value>,
-}
-
-impl Fields<'_> {
-    fn wrong(&self, name: &str, reason: impl Into<String>) -> LoadError {
-        LoadError::field(self.file, name, reason)
-    }
-
-    fn present(&self, name: &str) -> Option<&Value> {
-        self.map.get(name).filter(|v| !v.is_null())
-    }
-
-    fn get(&self, name: &str) -> Result<&Value, LoadError> {
-        self.present(name).ok_or_else(|| self.wrong(name, "missing"))
-    }
-
-    fn integer(&self, name: &str) -> Result<u64, LoadError> {
-        let value = self.get(name)?;
-        value.as_u64().ok_or_else(|| self.wrong(name, format!("{value} is not a whole number")))
-    }
-
-    fn size(&self, name: &str) -> Result<usize, LoadError> {
-        // The limit keeps products of two sizes far from overflow; no real model comes near it.
-        let value = self.integer(name)?;
-        let size =
-            u32::try_from(value).map_err(|_| self.wrong(name, format!("{value} is too large")))?;
-        Ok(size as usize)
-    }
-
-    fn positive(&self, name: &str) -> Result<usize, LoadError> {
-        match self.size(name)? {
-            0 => Err(self.wrong(name, "must be above 0")),
-            n => Ok(n),
-        }
-    }
-
-    fn optional_size(&self, name: &str) -> Result<Option<usize>, LoadError> {
-        self.present(name).map(|_| self.size(name)).transpose()
-    }
-
-    fn id(&self, name: &str) -> Result<u32, LoadError> {
-        Ok(self.size(name)? as u32)
-    }
-
-    fn number(&self, name: &str) -> Result<f64, LoadError> {
-        let value = self.get(name)?;
-        value.as_f64().ok_or_else(|| self.wrong(name, format!("{value} is not a number")))
-    }
-
-    fn equals(&self, name: &str, expected: u64) -> Result<(), LoadError> {
-        match self.integer(name)? {
-            n if n == expected => Ok(()),
-            n => Err(self.wrong(name, format!("is {n}, must be {expected}"))),
-        }
-    }
-
-    /// Newer exports put the base into an object of its own.
-    fn rope_theta(&self) -> Result<f64, LoadError> {
-        let nested = self.present("rope_parameters").and_then(|p| p.get("rope_theta"));
-        let theta = match nested.and_then(Value::as_f64) {
-            Some(theta) if self.present("rope_theta").is_none() => theta,
-            _ => self.number("rope_theta")?,
-        };
-        if theta > 1.0 && theta.is_finite() {
-            Ok(theta)
-        } else {
-            Err(self.wrong("rope_theta", "must be above 1"))
-        }
-    }
-
-    /// Variants of the block that this program does not compute must not load as if they were the plain one.
-    fn reject_unknown_variants(&self) -> Result<(), LoadError> {
-        let plain_rope = |v: &Value| {
-            let kind = v.get("rope_type").or_else(|| v.get("type"));
-            kind.is_none_or(|k| k == "default")
-        };
-        for name in [
-            "hidden_act",
-            "attention_bias",
-            "use_sliding_window",
-            "rope_scaling",
-            "rope_parameters",
-        ] {
-            let Some(value) = self.present(name) else { continue };
-            let plain = match name {
-                "hidden_act" => value == "silu",
-                "rope_scaling" | "rope_parameters" => plain_rope(value),
-                _ => value == false,
-            };
-            if !plain {
-                return Err(self.wrong(name, format!("{value} is not supported")));
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use codecs::weights::read_json;
+    use serde_json::{Map, Value};
+
     use super::*;
 
     const NANO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../voices/nano");
@@ -508,7 +365,7 @@ mod tests {
         map.remove("rope_theta");
         let nested = serde_json::json!({"rope_theta": 5e5, "rope_type": "default"});
         map.insert("rope_parameters".into(), nested);
-        assert_eq!(read(&map, 2050).unwrap().rope_theta, 5e5);
+        assert_eq!(read(&map, 2050).unwrap().backbone.rope_theta, 5e5);
         map["rope_parameters"]["rope_type"] = "yarn".into();
         let text = read(&map, 2050).unwrap_err().to_string();
         assert!(text.contains("`rope_parameters`") && text.contains("yarn"), "{text}");

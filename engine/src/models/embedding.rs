@@ -2,9 +2,8 @@
 
 use codecs::weights::{LoadError, Weights};
 
-use super::config::StageConfig;
-
-const NAME: &str = "model.embed_tokens.weight";
+/// Where most models have it.
+pub(crate) const EMBEDDING: &str = "model.embed_tokens.weight";
 /// Marks an id whose row was dropped.
 const DROPPED: u32 = u32::MAX;
 
@@ -17,30 +16,30 @@ pub(crate) struct Embedding {
 }
 
 impl Embedding {
-    /// Reads the rows of the ids in `kept` (any order, repeats allowed), or of all ids.
+    /// Reads the rows of the ids in `kept` (any order, repeats allowed), or of all ids, of the tensor `name`, `[ids, width]`.
     ///
     /// # Errors
     /// The tensor does not hold, or `kept` names an id beyond it.
     pub(crate) fn read(
         weights: &Weights,
-        config: &StageConfig,
+        name: &str,
+        shape: [usize; 2],
         kept: Option<&[u32]>,
     ) -> Result<Self, LoadError> {
-        let shape = [config.vocabulary, config.hidden];
-        let all = config.vocabulary as u32;
+        let [vocabulary, width] = shape;
         let Some(kept) = kept else {
-            let rows = weights.f32(NAME, &shape)?;
-            return Ok(Self { rows, width: config.hidden, place: (0..all).collect() });
+            let rows = weights.f32(name, &shape)?;
+            return Ok(Self { rows, width, place: (0..vocabulary as u32).collect() });
         };
         let mut ids = kept.to_vec();
         ids.sort_unstable();
         ids.dedup();
-        let rows = weights.f32_rows(NAME, &shape, &ids)?;
-        let mut place = vec![DROPPED; config.vocabulary];
+        let rows = weights.f32_rows(name, &shape, &ids)?;
+        let mut place = vec![DROPPED; vocabulary];
         for (row, id) in ids.into_iter().enumerate() {
             place[id as usize] = row as u32;
         }
-        Ok(Self { rows, width: config.hidden, place })
+        Ok(Self { rows, width, place })
     }
 
     /// Numbers held.

@@ -1,9 +1,13 @@
-//! The networks of the stages: what a folder's configuration says, and two ways to compute it.
+//! The networks: what a folder's configuration says, and ways to compute it.
 //!
-//! [`qwen3::Qwen3`] is the fast one, [`reference::Reference`] the plain one that it is held to.
+//! [`fast`] computes on packed weights; [`qwen3`] are the stages of a voice that run on it, and [`reference::Reference`] is
+//! the plain computation that they are held to.
 
+pub mod backbone;
 pub mod config;
 mod embedding;
+pub mod fast;
+mod fields;
 pub mod qwen3;
 pub mod reference;
 mod tensors;

@@ -5,9 +5,10 @@ use std::ops::Range;
 use candle_core::{D, Device, Result, Tensor};
 use codecs::weights::{LoadError, Weights};
 
+use super::backbone::Backbone;
 use super::config::StageConfig;
-use super::embedding::Embedding;
-use super::tensors::{HeadTensors, LayerTensors};
+use super::embedding::{EMBEDDING, Embedding};
+use super::tensors::{HeadTensors, LayerTensors, final_norm};
 use crate::batch::{BLOCK_TOKENS, Batch, BatchRow};
 use crate::runner::{ForwardError, StageModel};
 
@@ -49,7 +50,7 @@ struct Layer {
     q_norm: Tensor,
     k_norm: Tensor,
     o: Linear,
-    post_norm: Tensor,
+    ffn_norm: Tensor,
     gate: Linear,
     up: Linear,
     down: Linear,
@@ -68,18 +69,20 @@ impl Reference {
     /// A tensor that does not hold, by file and name.
     pub fn load(weights: &Weights, config: &StageConfig) -> std::result::Result<Self, LoadError> {
         let device = |e: candle_core::Error| LoadError::malformed(weights.file(), e.to_string());
-        let embedding = Embedding::read(weights, config, None)?;
-        let mut layers = Vec::with_capacity(config.layers);
-        for index in 0..config.layers {
-            let tensors = LayerTensors::read(weights, config, index)?;
-            layers.push(Layer::new(tensors, config).map_err(device)?);
+        let backbone = &config.backbone;
+        let shape = [backbone.vocabulary, backbone.hidden];
+        let embedding = Embedding::read(weights, EMBEDDING, shape, None)?;
+        let mut layers = Vec::with_capacity(backbone.layers);
+        for index in 0..backbone.layers {
+            let tensors = LayerTensors::read(weights, backbone, index)?;
+            layers.push(Layer::new(tensors, backbone).map_err(device)?);
         }
         let head = HeadTensors::read(weights, config)?;
         let (inner, outputs) = (config.head_hidden, config.outputs);
         Ok(Self {
             embedding,
             layers,
-            norm: vector(head.norm).map_err(device)?,
+            norm: vector(final_norm(weights, backbone)?).map_err(device)?,
             fc1: Linear::new(head.fc1, inner, Some(head.fc1_bias)).map_err(device)?,
             fc2: Linear::new(head.fc2, outputs, Some(head.fc2_bias)).map_err(device)?,
             config: config.clone(),
@@ -106,7 +109,7 @@ impl Reference {
             let row = row.ok_or_else(|| candle_core::Error::Msg(format!("id {id} has no row")))?;
             rows.extend_from_slice(row);
         }
-        let shape = (sequences, tokens, self.config.hidden);
+        let shape = (sequences, tokens, self.config.backbone.hidden);
         let mut x = Tensor::from_vec(rows, shape, &Device::Cpu)?;
         let rotation = self.rotation(positions, tokens)?;
         let mut hidden = vec![x.clone()];
@@ -117,7 +120,7 @@ impl Reference {
                 alignment = Some(weights.narrow(1, named.head, 1)?.squeeze(1)?);
             }
             x = (x + attended)?;
-            let normed = self.rms_norm(&x, &layer.post_norm)?;
+            let normed = self.rms_norm(&x, &layer.ffn_norm)?;
             let inner = (silu(&layer.gate.apply(&normed)?)? * layer.up.apply(&normed)?)?;
             x = (x + layer.down.apply(&inner)?)?;
             hidden.push(x.clone());
@@ -129,9 +132,9 @@ impl Reference {
 
     /// Cosines and sines, `[sequences, 1, tokens, width / 2]`.
     fn rotation(&self, positions: &[Vec<i32>], tokens: usize) -> Result<(Tensor, Tensor)> {
-        let half = self.config.head_dim / 2;
+        let half = self.config.backbone.head_dim / 2;
         let angle = |p: i32, i: usize| {
-            f64::from(p) * self.config.rope_theta.powf(-(i as f64) / half as f64)
+            f64::from(p) * self.config.backbone.rope_theta.powf(-(i as f64) / half as f64)
         };
         let angles: Vec<f64> =
             positions.iter().flatten().flat_map(|&p| (0..half).map(move |i| angle(p, i))).collect();
@@ -152,8 +155,7 @@ impl Reference {
         cache: &mut Cache,
     ) -> Result<(Tensor, Tensor)> {
         let (sequences, tokens, _) = x.dims3()?;
-        let (heads, kv_heads, width) =
-            (self.config.heads, self.config.kv_heads, self.config.head_dim);
+        let Backbone { heads, kv_heads, head_dim: width, .. } = self.config.backbone;
         let normed = self.rms_norm(x, &layer.input_norm)?;
         let split = |linear: &Linear, heads: usize| {
             linear.apply(&normed)?.reshape((sequences, tokens, heads, width))?.transpose(1, 2)
@@ -184,7 +186,7 @@ impl Reference {
 
     fn rms_norm(&self, x: &Tensor, weight: &Tensor) -> Result<Tensor> {
         let mean = x.sqr()?.mean_keepdim(D::Minus1)?;
-        let rms = (mean + f64::from(self.config.rms_eps))?.sqrt()?;
+        let rms = (mean + f64::from(self.config.backbone.rms_eps))?.sqrt()?;
         x.contiguous()?.broadcast_div(&rms)?.broadcast_mul(weight)
     }
 
@@ -269,19 +271,18 @@ fn shares(trace: &Trace, query: usize, watched: Range<usize>) -> Result<Vec<f32>
 }
 
 impl Layer {
-    fn new(t: LayerTensors, config: &StageConfig) -> Result<Self> {
-        let (hidden, ffn) = (config.hidden, config.ffn);
-        let (q_width, kv_width) =
-            (config.heads * config.head_dim, config.kv_heads * config.head_dim);
+    fn new(t: LayerTensors, backbone: &Backbone) -> Result<Self> {
+        let Backbone { hidden, ffn, .. } = *backbone;
+        let (q_width, kv_width) = (backbone.q_width(), backbone.kv_width());
         Ok(Self {
-            input_norm: vector(t.input_norm)?,
+            input_norm: norm(t.input_norm)?,
             q: Linear::new(t.q, q_width, None)?,
             k: Linear::new(t.k, kv_width, None)?,
             v: Linear::new(t.v, kv_width, None)?,
-            q_norm: vector(t.q_norm)?,
-            k_norm: vector(t.k_norm)?,
+            q_norm: norm(t.q_norm)?,
+            k_norm: norm(t.k_norm)?,
             o: Linear::new(t.o, hidden, None)?,
-            post_norm: vector(t.post_norm)?,
+            ffn_norm: norm(t.ffn_norm)?,
             gate: Linear::new(t.gate, ffn, None)?,
             up: Linear::new(t.up, ffn, None)?,
             down: Linear::new(t.down, hidden, None)?,
@@ -307,6 +308,12 @@ impl Linear {
             None => Ok(y),
         }
     }
+}
+
+/// A stage's blocks have all of them.
+fn norm(values: Option<Vec<f32>>) -> Result<Tensor> {
+    let missing = || candle_core::Error::Msg("the reference computes Qwen3's block only".into());
+    vector(values.ok_or_else(missing)?)
 }
 
 fn vector(values: Vec<f32>) -> Result<Tensor> {

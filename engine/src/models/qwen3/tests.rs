@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::batch::BatchRow;
+use crate::kernels::matrix::Precision;
 use crate::models::reference::{Cache, Reference};
+use crate::runner::StageModel;
 
 /// Two summation orders in `f32`; an independent implementation came within 4e-6.
 const TOLERANCE: f32 = 1e-4;
@@ -64,12 +67,14 @@ impl Tiny {
     }
 
     fn expected(&self, name: &str) -> Vec<f32> {
-        let width = if name == "logits" { self.config.outputs } else { self.config.hidden };
+        let width =
+            if name == "logits" { self.config.outputs } else { self.config.backbone.hidden };
         self.case.f32(name, &[1, self.tokens, width]).unwrap()
     }
 
     fn fast(&self, layers: usize) -> Qwen3 {
-        let config = StageConfig { layers, ..self.config.clone() };
+        let mut config = self.config.clone();
+        config.backbone.layers = layers;
         let options = Options { precision: Precision::F32, kept_ids: None, pool: None };
         let mut model = Qwen3::load(&self.weights, &config, &options, &mut |_| ()).unwrap();
         model.reserve(8);
@@ -88,6 +93,7 @@ impl Tiny {
             ids: self.ids()[range.clone()].to_vec(),
             positions: self.positions()[range].to_vec(),
             rows: vec![row],
+            ..Batch::default()
         }
     }
 }
@@ -143,10 +149,9 @@ fn fast_runner_matches_at_every_tap() {
             let mut hidden = Vec::new();
             for token in 0..tiny.tokens {
                 model.forward(&tiny.batch(token..token + 1), &mut Vec::new()).unwrap();
-                hidden.extend_from_slice(model.threads.workspaces.get_mut().unwrap()[0].residual());
-            }
-            if layers == 2 {
-                hidden = model.network.final_norm(&hidden);
+                let last =
+                    if layers == 2 { model.last_hidden() } else { model.residual().to_vec() };
+                hidden.extend(last);
             }
             close(&hidden, &tiny.expected(tap), tap);
         }
@@ -174,7 +179,8 @@ fn fast_runner_matches_the_logits_of_every_token_one_by_one_and_at_once() {
 #[test]
 fn widths_that_are_no_whole_tiles_are_told_by_field() {
     let tiny = Tiny::cb3();
-    let config = StageConfig { ffn: 170, ..tiny.config.clone() };
+    let mut config = tiny.config.clone();
+    config.backbone.ffn = 170;
     let options = Options { precision: Precision::F32, kept_ids: None, pool: None };
     let error = Qwen3::load(&tiny.weights, &config, &options, &mut |_| ()).err().unwrap();
     let text = error.to_string();

@@ -180,7 +180,7 @@ impl Teacher {
             };
             let ids = layout.ids[computed..end].to_vec();
             let positions = layout.positions[computed..end].to_vec();
-            let batch = Batch { ids, positions, rows: vec![row] };
+            let batch = Batch { ids, positions, rows: vec![row], ..Batch::default() };
             self.model.forward(&batch, &mut Vec::new()).unwrap();
             alignment.look(frame, self.model.attention());
             computed = end;

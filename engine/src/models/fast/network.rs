@@ -1,49 +1,77 @@
-//! The layers and the head of a stage, over one pass of tokens at a time. Knows no thread and no batch policy.
+//! The layers of a network, over one pass of tokens at a time. Knows no thread, no batch policy, and not what its ends mean.
+
+use std::path::Path;
 
 use codecs::weights::{LoadError, Weights};
 
-use super::Options;
 use super::pass::{Part, Piece, passes};
+use crate::batch::Batch;
 use crate::kernels::attention::{Queries, Scratch, attend, shares};
 use crate::kernels::kv::{Heads, Written};
-use crate::kernels::math::{add, mish_biased, rms_norm, rms_norm_in_place, rotate, silu_times};
+use crate::kernels::math::{add, rms_norm, rms_norm_in_place, rotate, silu_times};
 use crate::kernels::matrix::{Matrix, Precision, Store};
 use crate::kernels::simd::Narrow;
 use crate::kernels::tile::LANES;
-use crate::models::config::{AlignmentHead, StageConfig};
-use crate::models::embedding::Embedding;
-use crate::models::tensors::{HeadTensors, LayerTensors};
+use crate::models::backbone::Backbone;
+use crate::models::config::AlignmentHead;
+use crate::models::tensors::{LayerTensors, final_norm};
 
-/// Weights of a stage.
-pub(crate) struct Network {
-    embedding: Embedding,
+/// The two ends of a network: what makes a token's residual stream, and what reads it behind the last layer.
+pub trait Ends: Send + Sync {
+    /// Ids below this are in the embedding, though a row may have been dropped.
+    fn vocabulary(&self) -> usize;
+
+    /// Ids that a token has: one, or one of each stream.
+    fn streams(&self) -> usize {
+        1
+    }
+
+    /// Whether an id has an embedding row.
+    fn knows(&self, id: u32) -> bool;
+
+    /// Appends the embedding of a token of a batch whose ids are all known.
+    fn embed(&self, batch: &Batch, token: usize, x: &mut Vec<f32>);
+
+    /// Length of one row of logits.
+    fn outputs(&self) -> usize;
+
+    /// Appends a row of logits for each row of `normed`; `inner` is scratch.
+    fn head(&self, normed: &[f32], inner: &mut Vec<f32>, logits: &mut Vec<f32>);
+}
+
+/// Weights of a network.
+pub(crate) struct Network<E> {
+    pub(crate) ends: E,
     layers: Vec<Layer>,
     norm: Vec<f32>,
-    fc1: Matrix,
-    fc1_bias: Vec<f32>,
-    fc2: Matrix,
-    fc2_bias: Vec<f32>,
     /// Rotary frequency of each pair of dimensions, in radians a position.
     frequencies: Vec<f64>,
     eps: f32,
     hidden: usize,
     ffn: usize,
-    head_hidden: usize,
     alignment: Option<AlignmentHead>,
 }
 
+/// The factor 1 / sqrt(width) of the scores lies in the norm of the queries or, where there is none, in their matrix: the
+/// rotation in between is linear.
 struct Layer {
-    input_norm: Vec<f32>,
+    input_norm: Option<Vec<f32>>,
     /// Queries, keys and values in one: they read the same input.
     qkv: Matrix,
-    /// Holds the factor 1 / sqrt(width) of the scores: the rotation in between is linear.
-    q_norm: Vec<f32>,
-    k_norm: Vec<f32>,
+    qk_norms: Option<QkNorms>,
     o: Matrix,
-    post_norm: Vec<f32>,
+    attended_norm: Option<Vec<f32>>,
+    ffn_norm: Option<Vec<f32>>,
     gate: Matrix,
     up: Matrix,
     down: Matrix,
+    fed_norm: Option<Vec<f32>>,
+}
+
+/// Norms of queries and keys; each covers as many values as it has weights, a head or all heads.
+struct QkNorms {
+    q: Vec<f32>,
+    k: Vec<f32>,
 }
 
 /// Buffers of one thread, kept between forwards.
@@ -51,7 +79,7 @@ struct Layer {
 pub(crate) struct Workspace {
     /// Residual stream, `[tokens, hidden]`.
     x: Vec<f32>,
-    /// Normed input of a block, `[tokens, hidden]`.
+    /// Normed input of a block, or its output before the norm behind it, `[tokens, hidden]`.
     normed: Vec<f32>,
     /// `[tokens, (heads + 2 kv heads) * width]`.
     qkv: Vec<f32>,
@@ -63,7 +91,7 @@ pub(crate) struct Workspace {
     cos: Vec<f32>,
     sin: Vec<f32>,
     scores: Scratch,
-    /// Inner rows of the head, `[outputs wanted, head hidden]`.
+    /// Scratch of the head.
     inner: Vec<f32>,
 }
 
@@ -84,44 +112,42 @@ impl Workspace {
     }
 }
 
-impl Network {
-    /// Reads and packs the weights.
+impl<E: Ends> Network<E> {
+    /// Reads and packs the layers.
     ///
     /// # Errors
     /// A tensor that does not hold, or a width that is not a multiple of [`LANES`].
     pub(crate) fn load(
+        ends: E,
         weights: &Weights,
-        config: &StageConfig,
-        options: &Options<'_>,
+        backbone: &Backbone,
+        alignment: Option<AlignmentHead>,
+        precision: Precision,
         loaded: &mut dyn FnMut(usize),
     ) -> Result<Self, LoadError> {
-        check_widths(config)?;
-        let embedding = Embedding::read(weights, config, options.kept_ids)?;
-        loaded(embedding.len());
-        let mut layers = Vec::with_capacity(config.layers);
-        for index in 0..config.layers {
-            let tensors = LayerTensors::read(weights, config, index)?;
-            loaded(tensors.len());
-            layers.push(Layer::pack(tensors, config, options.precision));
+        for (field, width) in [("head_dim", backbone.head_dim), ("intermediate_size", backbone.ffn)]
+        {
+            check_width(&backbone.file, field, width)?;
         }
-        let head = HeadTensors::read(weights, config)?;
-        loaded(head.len());
-        let half = config.head_dim / 2;
-        let frequency = |i: usize| config.rope_theta.powf(-(i as f64) / half as f64);
+        let mut layers = Vec::with_capacity(backbone.layers);
+        for index in 0..backbone.layers {
+            let tensors = LayerTensors::read(weights, backbone, index)?;
+            loaded(tensors.len());
+            layers.push(Layer::pack(tensors, backbone, precision));
+        }
+        let norm = final_norm(weights, backbone)?;
+        loaded(norm.len());
+        let half = backbone.head_dim / 2;
+        let frequency = |i: usize| backbone.rope_theta.powf(-(i as f64) / half as f64);
         Ok(Self {
-            embedding,
+            ends,
             layers,
-            norm: head.norm,
-            fc1: Matrix::pack(&head.fc1, config.hidden, options.precision),
-            fc1_bias: head.fc1_bias,
-            fc2: Matrix::pack(&head.fc2, config.head_hidden, options.precision),
-            fc2_bias: head.fc2_bias,
+            norm,
             frequencies: (0..half).map(frequency).collect(),
-            eps: config.rms_eps,
-            hidden: config.hidden,
-            ffn: config.ffn,
-            head_hidden: config.head_hidden,
-            alignment: config.alignment,
+            eps: backbone.rms_eps,
+            hidden: backbone.hidden,
+            ffn: backbone.ffn,
+            alignment,
         })
     }
 
@@ -130,18 +156,6 @@ impl Network {
         let of = |m: &Matrix| m.outputs() * m.inputs();
         let layer = |l: &Layer| of(&l.qkv) + of(&l.o) + of(&l.gate) + of(&l.up) + of(&l.down);
         self.layers.iter().map(layer).sum()
-    }
-
-    pub(crate) fn vocabulary(&self) -> usize {
-        self.embedding.vocabulary()
-    }
-
-    pub(crate) fn outputs(&self) -> usize {
-        self.fc2_bias.len()
-    }
-
-    pub(crate) fn embedding(&self, id: u32) -> Option<&[f32]> {
-        self.embedding.row(id)
     }
 
     /// Takes a part of a batch through the network: stores its keys and values, and leaves what it makes in `out`.
@@ -153,7 +167,7 @@ impl Network {
     ) {
         out.logits.clear();
         out.attention.clear();
-        let (last, before) = self.layers.split_last().expect("a stage has layers; this is a bug");
+        let (last, before) = self.layers.split_last().expect("a network has layers; this is a bug");
         for mut pass in passes(part.rows) {
             self.embed(&part, &pass, w);
             for (index, layer) in before.iter().enumerate() {
@@ -176,8 +190,7 @@ impl Network {
         w.cos.clear();
         w.sin.clear();
         for token in pass.iter().flat_map(|p| p.tokens.clone()) {
-            let row = self.embedding.row(part.batch.ids[token]);
-            w.x.extend_from_slice(row.expect("ids were checked before the forward; this is a bug"));
+            self.ends.embed(part.batch, token, &mut w.x);
             let position = f64::from(part.batch.positions[token]);
             let angles = self.frequencies.iter().map(|f| (position * f).sin_cos());
             for (sin, cos) in angles {
@@ -197,9 +210,9 @@ impl Network {
         w: &mut Workspace,
     ) {
         let tokens = w.x.len() / self.hidden;
-        self.norm_rows(&w.x, &layer.input_norm, &mut w.normed);
+        let input = self.in_front(&w.x, layer.input_norm.as_deref(), &mut w.normed);
         w.qkv.resize(tokens * layer.qkv.outputs(), 0.0);
-        layer.qkv.apply(&w.normed, &mut w.qkv, Store::Set);
+        layer.qkv.apply(input, &mut w.qkv, Store::Set);
         self.rotate_and_store(index, layer, part.written, part.kv.heads(), pass, w);
     }
 
@@ -254,7 +267,13 @@ impl Network {
             }
             start = end;
         }
-        layer.o.apply(&w.attended, &mut w.x, Store::Add);
+        self.add_branch(
+            &layer.o,
+            &w.attended,
+            layer.attended_norm.as_deref(),
+            &mut w.normed,
+            &mut w.x,
+        );
     }
 
     fn rotate_and_store<N: Narrow>(
@@ -275,11 +294,15 @@ impl Network {
                 let (Some(row), Some((cos, sin))) = (rows.next(), angles.next()) else { return };
                 let (q, kv) = row.split_at_mut(q_width);
                 let (k, v) = kv.split_at_mut(kv_width);
-                for (part, norm) in [(q, &layer.q_norm), (&mut *k, &layer.k_norm)] {
-                    for head in part.chunks_exact_mut(heads.width) {
-                        rms_norm_in_place(head, norm, self.eps);
-                        rotate(head, cos, sin);
+                if let Some(norms) = &layer.qk_norms {
+                    for (part, norm) in [(&mut *q, &norms.q), (&mut *k, &norms.k)] {
+                        for normed in part.chunks_exact_mut(norm.len()) {
+                            rms_norm_in_place(normed, norm, self.eps);
+                        }
                     }
+                }
+                for head in q.chunks_exact_mut(heads.width).chain(k.chunks_exact_mut(heads.width)) {
+                    rotate(head, cos, sin);
                 }
                 written[piece.row].store(heads, index, piece.first + i, k, v);
             }
@@ -287,31 +310,50 @@ impl Network {
     }
 
     fn feed_forward(&self, layer: &Layer, w: &mut Workspace) {
-        self.norm_rows(&w.x, &layer.post_norm, &mut w.normed);
         let tokens = w.x.len() / self.hidden;
         w.gate.resize(tokens * self.ffn, 0.0);
         w.up.resize(tokens * self.ffn, 0.0);
-        layer.gate.apply(&w.normed, &mut w.gate, Store::Set);
-        layer.up.apply(&w.normed, &mut w.up, Store::Set);
+        let input = self.in_front(&w.x, layer.ffn_norm.as_deref(), &mut w.normed);
+        layer.gate.apply(input, &mut w.gate, Store::Set);
+        layer.up.apply(input, &mut w.up, Store::Set);
         silu_times(&mut w.gate, &w.up);
-        layer.down.apply(&w.gate, &mut w.x, Store::Add);
+        self.add_branch(&layer.down, &w.gate, layer.fed_norm.as_deref(), &mut w.normed, &mut w.x);
     }
 
-    /// Final norm and audio head.
+    /// What a block reads: the residual stream, normed where the norm stands in front.
+    fn in_front<'a>(
+        &self,
+        x: &'a [f32],
+        norm: Option<&[f32]>,
+        normed: &'a mut Vec<f32>,
+    ) -> &'a [f32] {
+        let Some(weight) = norm else { return x };
+        self.norm_rows(x, weight, normed);
+        normed
+    }
+
+    /// Adds what a block makes to the residual stream, normed before where the norm stands behind.
+    fn add_branch(
+        &self,
+        matrix: &Matrix,
+        input: &[f32],
+        norm: Option<&[f32]>,
+        scratch: &mut Vec<f32>,
+        x: &mut [f32],
+    ) {
+        let Some(weight) = norm else { return matrix.apply(input, x, Store::Add) };
+        scratch.resize(x.len(), 0.0);
+        matrix.apply(input, scratch, Store::Set);
+        for (row, x) in scratch.chunks_exact_mut(self.hidden).zip(x.chunks_exact_mut(self.hidden)) {
+            rms_norm_in_place(row, weight, self.eps);
+            add(x, row);
+        }
+    }
+
+    /// Final norm and head.
     fn head(&self, w: &mut Workspace, logits: &mut Vec<f32>) {
-        let wanted = w.x.len() / self.hidden;
         self.norm_rows(&w.x, &self.norm, &mut w.normed);
-        w.inner.resize(wanted * self.head_hidden, 0.0);
-        self.fc1.apply(&w.normed, &mut w.inner, Store::Set);
-        for row in w.inner.chunks_exact_mut(self.head_hidden) {
-            mish_biased(row, &self.fc1_bias);
-        }
-        let start = logits.len();
-        logits.resize(start + wanted * self.outputs(), 0.0);
-        self.fc2.apply(&w.inner, &mut logits[start..], Store::Set);
-        for row in logits[start..].chunks_exact_mut(self.outputs()) {
-            add(row, &self.fc2_bias);
-        }
+        self.ends.head(&w.normed, &mut w.inner, logits);
     }
 
     /// What the head reads, for any rows of the residual stream.
@@ -331,36 +373,34 @@ impl Network {
 }
 
 impl Layer {
-    fn pack(t: LayerTensors, config: &StageConfig, precision: Precision) -> Self {
+    fn pack(mut t: LayerTensors, backbone: &Backbone, precision: Precision) -> Self {
         let pack = |weight: &[f32], inputs: usize| Matrix::pack(weight, inputs, precision);
-        let score_scale = 1.0 / (config.head_dim as f32).sqrt();
+        let score_scale = 1.0 / (backbone.head_dim as f32).sqrt();
+        let scaled = t.q_norm.as_mut().unwrap_or(&mut t.q);
+        scaled.iter_mut().for_each(|v| *v *= score_scale);
         Self {
             input_norm: t.input_norm,
-            qkv: pack(&[t.q, t.k, t.v].concat(), config.hidden),
-            q_norm: t.q_norm.into_iter().map(|v| v * score_scale).collect(),
-            k_norm: t.k_norm,
-            o: pack(&t.o, config.heads * config.head_dim),
-            post_norm: t.post_norm,
-            gate: pack(&t.gate, config.hidden),
-            up: pack(&t.up, config.hidden),
-            down: pack(&t.down, config.ffn),
+            qkv: pack(&[t.q, t.k, t.v].concat(), backbone.hidden),
+            qk_norms: t.q_norm.zip(t.k_norm).map(|(q, k)| QkNorms { q, k }),
+            o: pack(&t.o, backbone.q_width()),
+            attended_norm: t.attended_norm,
+            ffn_norm: t.ffn_norm,
+            gate: pack(&t.gate, backbone.hidden),
+            up: pack(&t.up, backbone.hidden),
+            down: pack(&t.down, backbone.ffn),
+            fed_norm: t.fed_norm,
         }
     }
 }
 
 /// The kernels work on whole tiles.
-fn check_widths(config: &StageConfig) -> Result<(), LoadError> {
-    for (field, width) in [
-        ("hidden_size", config.hidden),
-        ("head_dim", config.head_dim),
-        ("intermediate_size", config.ffn),
-        ("audio_head_hidden", config.head_hidden),
-    ] {
-        if !width.is_multiple_of(LANES) {
-            let reason =
-                format!("{width} is not a multiple of {LANES}, which the CPU runner needs");
-            return Err(LoadError::field(&config.file, field, reason));
-        }
+///
+/// # Errors
+/// The width of `field` is not a multiple of [`LANES`].
+pub(crate) fn check_width(file: &Path, field: &str, width: usize) -> Result<(), LoadError> {
+    if width.is_multiple_of(LANES) {
+        return Ok(());
     }
-    Ok(())
+    let reason = format!("{width} is not a multiple of {LANES}, which the CPU runner needs");
+    Err(LoadError::field(file, field, reason))
 }

@@ -1,4 +1,4 @@
-//! The fast CPU runner of a stage: packed weights, paged keys and values, ragged batches.
+//! The fast CPU runner of a network: packed weights, paged keys and values, ragged batches.
 //!
 //! The rows of a batch are divided into parts, more than there are threads where it pays, and a thread takes a part through
 //! the whole network: there is no barrier between layers, and no arithmetic that depends on the division. Threads take parts
@@ -12,9 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use codecs::weights::{LoadError, Weights};
 use rayon::ThreadPool;
 
+pub use self::network::Ends;
+pub(crate) use self::network::check_width;
 use self::network::{Network, Output, Workspace};
 use self::pass::{Part, divide};
-use super::config::StageConfig;
+use super::backbone::Backbone;
+use super::config::AlignmentHead;
 use crate::batch::{Batch, BatchRow};
 use crate::kernels::kv::{Heads, KvMemory, TableError, Written};
 use crate::kernels::matrix::Precision;
@@ -29,7 +32,7 @@ const LEAST_PART: usize = 10_000_000;
 /// the weights often.
 const PARTS_PER_THREAD: usize = 4;
 
-/// How a stage is loaded.
+/// How a network is loaded.
 #[derive(Clone)]
 pub struct Options<'a> {
     /// How the matrices are stored. Norms, biases and the embedding stay `f32`; keys and values are `f16` unless this
@@ -41,10 +44,10 @@ pub struct Options<'a> {
     pub pool: Option<Arc<ThreadPool>>,
 }
 
-/// One stage's network on the CPU.
-pub struct Qwen3 {
+/// A network on the CPU: the layers that all have, between the two ends that are its own.
+pub struct Fast<E> {
     stage: usize,
-    network: Network,
+    network: Network<E>,
     kv: Kv,
     threads: Threads,
     /// What the parts of the last forward made, in the order of their rows.
@@ -74,32 +77,50 @@ struct RowFault {
     reason: String,
 }
 
-impl Qwen3 {
-    /// Reads and packs the weights. `loaded` is called with the number of parameters that each piece brought.
-    ///
-    /// # Errors
-    /// A tensor or a size that does not hold, by file and name.
-    pub fn load(
+impl<E: Ends> Fast<E> {
+    /// Reads and packs the layers. `stage` is what errors call the network.
+    pub(super) fn from_ends(
+        stage: usize,
+        ends: E,
         weights: &Weights,
-        config: &StageConfig,
+        backbone: &Backbone,
+        alignment: Option<AlignmentHead>,
         options: &Options<'_>,
         loaded: &mut dyn FnMut(usize),
     ) -> Result<Self, LoadError> {
-        let network = Network::load(weights, config, options, loaded)?;
-        let heads = Heads { queries: config.heads, kv: config.kv_heads, width: config.head_dim };
+        let network = Network::load(ends, weights, backbone, alignment, options.precision, loaded)?;
+        let heads =
+            Heads { queries: backbone.heads, kv: backbone.kv_heads, width: backbone.head_dim };
         let kv = match options.precision {
-            Precision::F32 => Kv::F32(KvMemory::new(heads, config.layers)),
-            Precision::Bf16 | Precision::Int8 => Kv::F16(KvMemory::new(heads, config.layers)),
+            Precision::F32 => Kv::F32(KvMemory::new(heads, backbone.layers)),
+            Precision::Bf16 | Precision::Int8 => Kv::F16(KvMemory::new(heads, backbone.layers)),
         };
         let workspaces = Mutex::default();
         let least_tokens = LEAST_PART.div_ceil(network.multiplications());
         let threads = Threads { pool: options.pool.clone(), workspaces, least_tokens };
         let (outputs, attention) = (Vec::new(), Vec::new());
-        Ok(Self { stage: config.stage, network, kv, threads, outputs, attention })
+        Ok(Self { stage, network, kv, threads, outputs, attention })
+    }
+
+    pub(super) fn ends(&self) -> &E {
+        &self.network.ends
+    }
+
+    /// What the head reads, of the tokens of the last pass whose output was wanted.
+    #[cfg(test)]
+    pub(super) fn last_hidden(&mut self) -> Vec<f32> {
+        let x = self.residual().to_vec();
+        self.network.final_norm(&x)
+    }
+
+    /// Residual stream behind the last layer, of the same tokens.
+    #[cfg(test)]
+    pub(super) fn residual(&mut self) -> &[f32] {
+        self.threads.workspaces.get_mut().unwrap()[0].residual()
     }
 }
 
-fn check(network: &Network, batch: &Batch) -> Result<(), RowFault> {
+fn check<E: Ends>(network: &Network<E>, batch: &Batch) -> Result<(), RowFault> {
     let mut next = 0;
     for (index, row) in batch.rows.iter().enumerate() {
         let fault = |reason: &str| RowFault { row: index, reason: reason.into() };
@@ -110,16 +131,29 @@ fn check(network: &Network, batch: &Batch) -> Result<(), RowFault> {
         if row.watched.end > row.computed + row.tokens.len() {
             return Err(fault("it watches tokens beyond its last"));
         }
-        let Some(ids) = batch.ids.get(row.tokens.clone()) else {
+        if row.tokens.end > batch.ids.len() {
             return Err(fault("its tokens end beyond the batch"));
-        };
-        if let Some(id) = ids.iter().find(|id| network.embedding(**id).is_none()) {
-            return Err(fault(&format!("id {id} has no embedding row")));
         }
     }
+    let last = batch.rows.len().saturating_sub(1);
     if next != batch.ids.len() || next != batch.positions.len() {
-        let row = batch.rows.len().saturating_sub(1);
-        return Err(RowFault { row, reason: "ids, positions and rows differ in length".into() });
+        return Err(RowFault {
+            row: last,
+            reason: "ids, positions and rows differ in length".into(),
+        });
+    }
+    let beside = network.ends.streams() - 1;
+    if batch.beside.len() != next * beside {
+        let reason =
+            format!("{} ids beside {next} of stream 0, not {beside} each", batch.beside.len());
+        return Err(RowFault { row: last, reason });
+    }
+    for (index, row) in batch.rows.iter().enumerate() {
+        let others = &batch.beside[row.tokens.start * beside..row.tokens.end * beside];
+        let mut ids = batch.ids[row.tokens.clone()].iter().chain(others);
+        if let Some(id) = ids.find(|id| !network.ends.knows(**id)) {
+            return Err(RowFault { row: index, reason: format!("id {id} has no embedding row") });
+        }
     }
     Ok(())
 }
@@ -131,7 +165,12 @@ impl Threads {
         if threads == 1 { 1 } else { (threads * PARTS_PER_THREAD).min(tokens / self.least_tokens) }
     }
 
-    fn run<N: Narrow>(&self, network: &Network, part: Part<'_, N>, output: &mut Output) {
+    fn run<E: Ends, N: Narrow>(
+        &self,
+        network: &Network<E>,
+        part: Part<'_, N>,
+        output: &mut Output,
+    ) {
         let idle = || self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
         let mut workspace = idle().pop().unwrap_or_default();
         network.run(part, &mut workspace, output);
@@ -140,8 +179,8 @@ impl Threads {
 }
 
 /// Runs a batch; leaves what its parts made in `outputs`.
-fn run<N: Narrow>(
-    network: &Network,
+fn run<E: Ends, N: Narrow>(
+    network: &Network<E>,
     kv: &mut KvMemory<N>,
     threads: &Threads,
     batch: &Batch,
@@ -206,13 +245,13 @@ fn put_back<N: Narrow>(kv: &mut KvMemory<N>, rows: &[BatchRow], written: Vec<Wri
     }
 }
 
-impl StageModel for Qwen3 {
+impl<E: Ends> StageModel for Fast<E> {
     fn vocabulary(&self) -> usize {
-        self.network.vocabulary()
+        self.network.ends.vocabulary()
     }
 
     fn outputs(&self) -> usize {
-        self.network.outputs()
+        self.network.ends.outputs()
     }
 
     fn reserve(&mut self, blocks: usize) {
@@ -238,7 +277,7 @@ impl StageModel for Qwen3 {
             self.attention.extend_from_slice(&output.attention);
         }
         let wanted = (0..batch.rows.len()).filter(|i| batch.rows[*i].logits);
-        for (row, out) in wanted.zip(logits[start..].chunks_exact(self.network.outputs())) {
+        for (row, out) in wanted.zip(logits[start..].chunks_exact(self.network.ends.outputs())) {
             if !out.iter().all(|v| v.is_finite()) {
                 logits.truncate(start);
                 return Err(ForwardError::BrokenNumbers { stage: self.stage, row });
@@ -251,6 +290,3 @@ impl StageModel for Qwen3 {
         &self.attention
     }
 }
-
-#[cfg(test)]
-mod tests;
