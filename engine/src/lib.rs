@@ -30,6 +30,7 @@ pub mod sequence;
 mod sound;
 mod start;
 pub mod stats;
+pub mod streams;
 pub mod stub;
 pub mod text;
 mod voices;

@@ -16,6 +16,14 @@ impl<'a> Fields<'a> {
         Ok(Self { file, map: read_json(file)? })
     }
 
+    /// An object within this one.
+    pub(super) fn inner(&self, name: &str) -> Result<Self, LoadError> {
+        match self.get(name)? {
+            Value::Object(map) => Ok(Self { file: self.file, map: map.clone() }),
+            value => Err(self.wrong(name, format!("{value} is not an object"))),
+        }
+    }
+
     pub(super) fn wrong(&self, name: &str, reason: impl Into<String>) -> LoadError {
         LoadError::field(self.file, name, reason)
     }
@@ -59,6 +67,17 @@ impl<'a> Fields<'a> {
     pub(super) fn number(&self, name: &str) -> Result<f64, LoadError> {
         let value = self.get(name)?;
         value.as_f64().ok_or_else(|| self.wrong(name, format!("{value} is not a number")))
+    }
+
+    pub(super) fn text(&self, name: &str) -> Result<&str, LoadError> {
+        let value = self.get(name)?;
+        value.as_str().ok_or_else(|| self.wrong(name, format!("{value} is not a text")))
+    }
+
+    /// False where it is absent.
+    pub(super) fn switch(&self, name: &str) -> Result<bool, LoadError> {
+        let Some(value) = self.present(name) else { return Ok(false) };
+        value.as_bool().ok_or_else(|| self.wrong(name, format!("{value} is not true or false")))
     }
 
     pub(super) fn equals(&self, name: &str, expected: u64) -> Result<(), LoadError> {

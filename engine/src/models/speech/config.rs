@@ -1,0 +1,160 @@
+//! What the `config.json` of a speech language model says: the transformer, the symbols, and the ids of each stream.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use codecs::weights::LoadError;
+
+use crate::layout::StreamIds;
+use crate::models::backbone::{Backbone, Block};
+use crate::models::fields::Fields;
+use crate::phase::{BagpiperIds, OpusLmIds};
+
+/// What stands before the names of OpusLM's layers.
+const OPUSLM_PREFIX: &str = "corelm.decoders.";
+const TIED: &str = "tie_word_embeddings";
+
+/// A model: a transformer whose vocabulary holds text and streams of codes.
+#[derive(Debug, Clone)]
+pub struct SpeechConfig {
+    /// The transformer.
+    pub backbone: Backbone,
+    /// Which symbols it knows, and what its streams are.
+    pub family: Family,
+    /// Whether the head is the embedding.
+    pub tied: bool,
+}
+
+/// The kinds of models, by what they say beside text.
+#[derive(Debug, Clone)]
+pub enum Family {
+    /// Text alone: one stream, which is the whole vocabulary.
+    Text,
+    /// Bagpiper: an id of 0 in a stream behind the first adds nothing to a token's embedding.
+    Bagpiper(Arc<BagpiperIds>),
+    /// OpusLM and its dialogue model: every stream counts, 0 too.
+    OpusLm(Arc<OpusLmIds>),
+}
+
+impl SpeechConfig {
+    /// Reads a `config.json`.
+    ///
+    /// # Errors
+    /// A field that is missing, of another type, out of range, or at odds with another; a model that is not known.
+    pub fn read(file: &Path) -> Result<Self, LoadError> {
+        let fields = Fields::read(file)?;
+        let mut tied = fields.switch(TIED)?;
+        let (backbone, family) = match fields.text("model_type")? {
+            "qwen3" => (Backbone::read(&fields, Block::Qwen3)?, Family::Text),
+            "llama" => (Backbone::read(&fields, Block::Llama)?, Family::Text),
+            "olmo2" => (Backbone::read(&fields, Block::Olmo2)?, Family::Text),
+            // The older exports are called after what they do.
+            "bagpiper" | "speechlm" => {
+                let inner = fields.inner("text_config")?;
+                let backbone = Backbone::read(&inner, Block::Qwen3)?;
+                let ids = bagpiper(&fields, &backbone)?;
+                tied = inner.switch(TIED)?;
+                (backbone, Family::Bagpiper(Arc::new(ids)))
+            }
+            "opuslm" => opuslm(&fields, Block::Olmo2)?,
+            "opuslm_dialogue" => opuslm(&fields, Block::Llama)?,
+            other => {
+                return Err(fields.wrong("model_type", format!("{other:?} is not a known model")));
+            }
+        };
+        Ok(Self { backbone, family, tied })
+    }
+
+    /// Ids that a token has.
+    pub fn streams(&self) -> usize {
+        match &self.family {
+            Family::Text => 1,
+            Family::Bagpiper(ids) => ids.streams.len(),
+            Family::OpusLm(ids) => ids.streams.len(),
+        }
+    }
+
+    /// What the heads of the streams behind the first choose from.
+    pub fn other_heads(&self) -> Vec<Range<u32>> {
+        let streams = match &self.family {
+            Family::Text => return Vec::new(),
+            Family::Bagpiper(ids) => &ids.streams,
+            Family::OpusLm(ids) => &ids.streams,
+        };
+        streams[1..].iter().map(StreamIds::head).collect()
+    }
+}
+
+fn bagpiper(fields: &Fields<'_>, backbone: &Backbone) -> Result<BagpiperIds, LoadError> {
+    let streams = fields.positive("num_stream")?;
+    let (base, width) = (fields.id("codec_base_offset")?, fields.id("codec_layer_size")?);
+    if width < 2 {
+        return Err(fields.wrong("codec_layer_size", "must have room for a pad and a code"));
+    }
+    let end = u64::from(base) + streams as u64 * u64::from(width);
+    within(fields, "codec_base_offset", end, backbone)?;
+    Ok(BagpiperIds {
+        end_of_turn: symbol(fields, "eos_token_id", base)?,
+        end_of_segment: symbol(fields, "eot_token_id", base)?,
+        assistant: symbol(fields, "assistant_token_id", base)?,
+        text_marker: symbol(fields, "text_token_id", base)?,
+        audio_marker: symbol(fields, "audio_token_id", base)?,
+        text: range(fields, "text_token_offset", "text_token_end", backbone)?,
+        streams: StreamIds::with_own_pads(base, width, streams as u32),
+    })
+}
+
+fn opuslm(fields: &Fields<'_>, block: Block) -> Result<(Backbone, Family), LoadError> {
+    let backbone = Backbone { prefix: OPUSLM_PREFIX, ..Backbone::read(fields, block)? };
+    let first = range(fields, "ssl_token_start", "ssl_token_end", &backbone)?;
+    let others = range(fields, "codec_token_start", "codec_token_end", &backbone)?;
+    let width = fields.positive("codec_per_stream_size")?;
+    let count = fields.positive("num_codec_streams")?;
+    if others.len() as u64 != width as u64 * count as u64 {
+        let reason =
+            format!("{count} streams of {width} codes are not the {} ids there are", others.len());
+        return Err(fields.wrong("num_codec_streams", reason));
+    }
+    fields.equals("nq", count as u64 + 1)?;
+    let start = first.start;
+    let ids = OpusLmIds {
+        end: symbol(fields, "eos_token_id", start)?,
+        text_marker: symbol(fields, "text_bpe_start_end_token_id", start)?,
+        audio_marker: symbol(fields, "codec_ssl_start_end_token_id", start)?,
+        text: range(fields, "text_token_start", "text_token_end", &backbone)?,
+        streams: StreamIds::without_pads(first, others, width as u32),
+    };
+    Ok((backbone, Family::OpusLm(Arc::new(ids))))
+}
+
+/// A symbol stands before all codes.
+fn symbol(fields: &Fields<'_>, name: &str, codes: u32) -> Result<u32, LoadError> {
+    let id = fields.id(name)?;
+    if id >= codes {
+        return Err(fields.wrong(name, format!("{id} is not below the first code, {codes}")));
+    }
+    Ok(id)
+}
+
+fn range(
+    fields: &Fields<'_>,
+    start: &str,
+    end: &str,
+    backbone: &Backbone,
+) -> Result<Range<u32>, LoadError> {
+    let ids = fields.id(start)?..fields.id(end)?;
+    if ids.is_empty() {
+        return Err(fields.wrong(end, format!("{} is not above {start}", ids.end)));
+    }
+    within(fields, end, u64::from(ids.end), backbone)?;
+    Ok(ids)
+}
+
+fn within(fields: &Fields<'_>, name: &str, end: u64, backbone: &Backbone) -> Result<(), LoadError> {
+    let vocabulary = backbone.vocabulary;
+    if end > vocabulary as u64 {
+        return Err(fields.wrong(name, format!("ids up to {end}, but vocab_size is {vocabulary}")));
+    }
+    Ok(())
+}

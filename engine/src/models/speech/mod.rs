@@ -1,0 +1,215 @@
+//! Speech language models on the fast runner: a token is a row of ids, one of each stream, and so is what is said.
+//!
+//! ```text
+//! token      x = E[id 0] + E[id 1] + ..             (Bagpiper leaves out zeros behind stream 0)
+//! logits     stream 0: W (h + e0)                   the whole vocabulary
+//!            stream s: W (h + es), its own ids      [stream 0 ..][stream 1 ..][stream 2 ..]   one row of outputs
+//! ```
+//! W h is the same for all streams, so it is taken once, and a stream's logits are its ids' part of it, with W es, which
+//! never changes, added.
+
+mod config;
+
+use std::ops::Range;
+
+use codecs::weights::{LoadError, Weights};
+
+use super::embedding::{EMBEDDING, Embedding};
+use super::fast::{Ends, Fast, Options, check_width};
+use crate::batch::Batch;
+use crate::kernels::math::add;
+use crate::kernels::matrix::{Matrix, Store};
+use crate::layout::NOTHING;
+use crate::streams::Outputs;
+
+pub use config::{Family, SpeechConfig};
+
+/// A speech language model on the CPU.
+pub type SpeechLm = Fast<SpeechEnds>;
+
+/// Embedding of rows of ids, and a head for each stream.
+pub struct SpeechEnds {
+    embedding: Embedding,
+    /// Whether an id of 0 behind stream 0 counts like any other.
+    nothing_counts: bool,
+    head: Matrix,
+    /// Added to the logits of stream 0.
+    bias: Vec<f32>,
+    others: Vec<StreamHead>,
+    outputs: usize,
+}
+
+/// What a stream behind the first makes of the common product.
+struct StreamHead {
+    ids: Range<usize>,
+    bias: Vec<f32>,
+}
+
+/// Names of the tensors at the ends.
+struct Names {
+    embedding: &'static str,
+    head: &'static str,
+    /// One vector for each stream; its first row counts only where `first_counts`.
+    streams: Option<&'static str>,
+    first_counts: bool,
+}
+
+impl SpeechLm {
+    /// Reads and packs the weights. `loaded` is called with the number of parameters that each piece brought.
+    ///
+    /// # Errors
+    /// A tensor or a size that does not hold, by file and name.
+    pub fn load(
+        weights: &Weights,
+        config: &SpeechConfig,
+        options: &Options<'_>,
+        loaded: &mut dyn FnMut(usize),
+    ) -> Result<Self, LoadError> {
+        let ends = SpeechEnds::load(weights, config, options, loaded)?;
+        Self::from_ends(0, ends, weights, &config.backbone, None, options, loaded)
+    }
+
+    /// What a row of logits holds.
+    pub fn layout(&self) -> Outputs {
+        let ends = self.ends();
+        let (mut streams, mut first_ids, mut start) = (Vec::new(), Vec::new(), 0);
+        for ids in [&(0..ends.head.outputs())].into_iter().chain(ends.others.iter().map(|o| &o.ids))
+        {
+            streams.push(start..start + ids.len());
+            first_ids.push(ids.start as u32);
+            start += ids.len();
+        }
+        Outputs { streams, first_ids }
+    }
+}
+
+impl SpeechEnds {
+    fn load(
+        weights: &Weights,
+        config: &SpeechConfig,
+        options: &Options<'_>,
+        loaded: &mut dyn FnMut(usize),
+    ) -> Result<Self, LoadError> {
+        let (names, backbone) = (Names::of(&config.family), &config.backbone);
+        let (vocabulary, hidden) = (backbone.vocabulary, backbone.hidden);
+        check_width(&backbone.file, "hidden_size", hidden)?;
+        let shape = [vocabulary, hidden];
+        let embedding = Embedding::read(weights, names.embedding, shape, options.kept_ids)?;
+        loaded(embedding.len());
+        let head = weights.f32(if config.tied { names.embedding } else { names.head }, &shape)?;
+        if !config.tied {
+            loaded(head.len());
+        }
+        let shifts = names.read_shifts(weights, config)?;
+        loaded(shifts.len());
+        let bias = |ids: Range<usize>, stream: usize| {
+            let shift = &shifts[stream * hidden..][..hidden];
+            ids.map(|id| dot(&head[id * hidden..][..hidden], shift)).collect::<Vec<f32>>()
+        };
+        let (mut others, mut outputs) = (Vec::new(), vocabulary);
+        for (i, ids) in config.other_heads().into_iter().enumerate() {
+            let ids = ids.start as usize..ids.end as usize;
+            outputs += ids.len();
+            others.push(StreamHead { bias: bias(ids.clone(), i + 1), ids });
+        }
+        Ok(Self {
+            embedding,
+            nothing_counts: matches!(config.family, Family::OpusLm(_)),
+            bias: if names.first_counts { bias(0..vocabulary, 0) } else { Vec::new() },
+            head: Matrix::pack(&head, hidden, options.precision),
+            others,
+            outputs,
+        })
+    }
+}
+
+impl Names {
+    fn of(family: &Family) -> Self {
+        match family {
+            Family::Text => Self {
+                embedding: EMBEDDING,
+                head: "lm_head.weight",
+                streams: None,
+                first_counts: false,
+            },
+            Family::Bagpiper(_) => Self {
+                embedding: EMBEDDING,
+                head: "lm_head.weight",
+                streams: Some("stream_emb.weight"),
+                first_counts: false,
+            },
+            Family::OpusLm(_) => Self {
+                embedding: "corelm.emb.weight",
+                head: "corelm.lm_head.weight",
+                streams: Some("corelm.head_emb.weight"),
+                first_counts: true,
+            },
+        }
+    }
+
+    /// What each stream adds to what its head reads, `[streams, hidden]`. The file may hold more rows, which nothing uses.
+    fn read_shifts(&self, weights: &Weights, config: &SpeechConfig) -> Result<Vec<f32>, LoadError> {
+        let Some(name) = self.streams else { return Ok(Vec::new()) };
+        let streams = config.streams();
+        let rows = weights.shape(name).and_then(|shape| shape.first().copied()).unwrap_or(streams);
+        let used: Vec<u32> = (0..streams as u32).collect();
+        weights.f32_rows(name, &[rows, config.backbone.hidden], &used)
+    }
+}
+
+impl Ends for SpeechEnds {
+    fn vocabulary(&self) -> usize {
+        self.embedding.vocabulary()
+    }
+
+    fn streams(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    fn knows(&self, id: u32) -> bool {
+        self.embedding.row(id).is_some()
+    }
+
+    fn embed(&self, batch: &Batch, token: usize, x: &mut Vec<f32>) {
+        let row = |id| {
+            self.embedding.row(id).expect("ids were checked before the forward; this is a bug")
+        };
+        let start = x.len();
+        x.extend_from_slice(row(batch.ids[token]));
+        let others = self.others.len();
+        for &id in &batch.beside[token * others..(token + 1) * others] {
+            if id != NOTHING || self.nothing_counts {
+                add(&mut x[start..], row(id));
+            }
+        }
+    }
+
+    fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    fn head(&self, normed: &[f32], inner: &mut Vec<f32>, logits: &mut Vec<f32>) {
+        let width = self.head.outputs();
+        inner.resize(normed.len() / self.head.inputs() * width, 0.0);
+        self.head.apply(normed, inner, Store::Set);
+        for common in inner.chunks_exact(width) {
+            let start = logits.len();
+            logits.extend_from_slice(common);
+            // Empty where stream 0 has no vector of its own.
+            add(&mut logits[start..], &self.bias);
+            for other in &self.others {
+                let start = logits.len();
+                logits.extend_from_slice(&common[other.ids.clone()]);
+                add(&mut logits[start..], &other.bias);
+            }
+        }
+    }
+}
+
+/// In `f64`: made once, and every logit inherits its error.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>() as f32
+}
+
+#[cfg(test)]
+mod tests;
