@@ -109,6 +109,20 @@ impl Frames {
         self.data.truncate(time * self.channels);
     }
 
+    /// Appends the rows of another matrix of the same width.
+    ///
+    /// # Panics
+    /// When the widths differ: a caller's bug.
+    pub fn extend(&mut self, other: &Self) {
+        assert_eq!(self.channels, other.channels, "rows of another width; this is a bug");
+        self.data.extend_from_slice(&other.data);
+    }
+
+    /// Drops the first `time` rows, or all when there are fewer.
+    pub fn remove_first(&mut self, time: usize) {
+        self.data.drain(..(time * self.channels).min(self.data.len()));
+    }
+
     /// A copy of the rows from `start` to `end` (not included), where rows before the first and after the last are zeros.
     #[must_use]
     pub fn window(&self, start: isize, end: isize) -> Self {
@@ -204,5 +218,10 @@ mod tests {
         frames.truncate(2);
         frames.add(&inner);
         assert_eq!(frames.data(), [1.0, 2.0, 4.0, 6.0]);
+        frames.extend(&inner);
+        frames.remove_first(2);
+        assert_eq!(frames, inner);
+        frames.remove_first(9);
+        assert_eq!(frames.time(), 0);
     }
 }

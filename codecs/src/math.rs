@@ -91,6 +91,11 @@ pub fn sin_squared(x: f32) -> f32 {
     sine * sine
 }
 
+/// `x`, below 0 `e^x - 1`, of every value.
+pub fn elu(values: &mut [f32]) {
+    map(values, |x| if x > 0.0 { x } else { exp(x) - 1.0 });
+}
+
 /// An activation between two linear layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
@@ -282,6 +287,17 @@ mod tests {
         }
         for x in sweep(-0.7, 0.7) {
             assert_near("tanh", x, tanh(x), f64::from(x).tanh(), RELATIVE, 0.0);
+        }
+    }
+
+    #[test]
+    fn elu_is_smooth_at_zero_and_flat_far_below() {
+        let mut values: Vec<f32> = sweep(-20.0, 20.0).collect();
+        elu(&mut values);
+        for (x, y) in sweep(-20.0, 20.0).zip(values) {
+            let wide = f64::from(x);
+            let expected = if x > 0.0 { wide } else { wide.exp_m1() };
+            assert_near("elu", x, y, expected, 0.0, ABSOLUTE);
         }
     }
 

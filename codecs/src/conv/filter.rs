@@ -56,21 +56,66 @@ impl Filter {
         shape: [usize; 3],
         bias: usize,
     ) -> Result<Self, LoadError> {
-        let gain = weights.f32(&format!("{name}.weight_g"), &[shape[0], 1, 1])?;
-        let name_v = format!("{name}.weight_v");
-        let mut values = weights.f32(&name_v, &shape)?;
-        for (i, (part, g)) in values.chunks_exact_mut(shape[1] * shape[2]).zip(gain).enumerate() {
-            // In f64: the norm of thousands of values would lose digits that every product then inherits.
-            let norm = part.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>().sqrt();
-            if norm == 0.0 {
-                let reason = format!("part {i} is all zero, weight norm divides by its length");
-                return Err(LoadError::tensor(weights.file(), name_v, reason));
-            }
-            let scale = f64::from(g) / norm;
-            for v in part {
-                *v = (f64::from(*v) * scale) as f32;
+        let (gain, value) = (format!("{name}.weight_g"), format!("{name}.weight_v"));
+        Self::normed(weights, name, shape, bias, [gain, value])
+    }
+
+    /// Reads a filter of the given shape as the file has it: [`Filter::weight_norm`]'s tensors, the same under their newer names
+    /// `NAME.parametrizations.weight.original0` and `1`, or, where neither is there, [`Filter::plain`]'s.
+    ///
+    /// # Errors
+    /// As [`Filter::weight_norm`].
+    pub fn load(
+        weights: &Weights,
+        name: &str,
+        shape: [usize; 3],
+        bias: usize,
+    ) -> Result<Self, LoadError> {
+        if weights.shape(&format!("{name}.weight_v")).is_some() {
+            return Self::weight_norm(weights, name, shape, bias);
+        }
+        let newer = [0, 1].map(|i| format!("{name}.parametrizations.weight.original{i}"));
+        if weights.shape(&newer[1]).is_some() {
+            return Self::normed(weights, name, shape, bias, newer);
+        }
+        Self::plain(weights, name, shape, bias)
+    }
+
+    /// As [`Filter::load`], of a filter whose weight norm keeps a length for each tap, over both other axes.
+    ///
+    /// # Errors
+    /// As [`Filter::weight_norm`].
+    pub fn norm_of_taps(
+        weights: &Weights,
+        name: &str,
+        shape: [usize; 3],
+        bias: usize,
+    ) -> Result<Self, LoadError> {
+        let older = ["g", "v"].map(|part| format!("{name}.weight_{part}"));
+        let newer = [0, 1].map(|i| format!("{name}.parametrizations.weight.original{i}"));
+        for [gain, value] in [older, newer] {
+            if weights.shape(&value).is_some() {
+                let gain = weights.f32(&gain, &[1, 1, shape[2]])?;
+                let mut values = weights.f32(&value, &shape)?;
+                fold(&mut values, &gain, |at| at % shape[2])
+                    .map_err(|tap| no_length(weights, &value, tap))?;
+                return Ok(Self { shape, values, bias: read_bias(weights, name, bias)? });
             }
         }
+        Self::plain(weights, name, shape, bias)
+    }
+
+    fn normed(
+        weights: &Weights,
+        name: &str,
+        shape: [usize; 3],
+        bias: usize,
+        [gain, value]: [String; 2],
+    ) -> Result<Self, LoadError> {
+        let gain = weights.f32(&gain, &[shape[0], 1, 1])?;
+        let mut values = weights.f32(&value, &shape)?;
+        fold(&mut values, &gain, |at| at / (shape[1] * shape[2]))
+            .map_err(|part| no_length(weights, &value, part))?;
         Ok(Self { shape, values, bias: read_bias(weights, name, bias)? })
     }
 
@@ -91,6 +136,28 @@ impl Filter {
         }
         self
     }
+}
+
+/// `v g / |v|`, where `part` tells which length a value counts for; the part that has none is the error.
+fn fold(values: &mut [f32], gain: &[f32], part: impl Fn(usize) -> usize) -> Result<(), usize> {
+    // In f64: the norm of thousands of values would lose digits that every product then inherits.
+    let mut squares = vec![0.0_f64; gain.len()];
+    for (at, v) in values.iter().enumerate() {
+        squares[part(at)] += f64::from(*v) * f64::from(*v);
+    }
+    if let Some(empty) = squares.iter().position(|&s| s == 0.0) {
+        return Err(empty);
+    }
+    let scale: Vec<f64> = squares.iter().zip(gain).map(|(s, &g)| f64::from(g) / s.sqrt()).collect();
+    for (at, v) in values.iter_mut().enumerate() {
+        *v = (f64::from(*v) * scale[part(at)]) as f32;
+    }
+    Ok(())
+}
+
+fn no_length(weights: &Weights, name: &str, part: usize) -> LoadError {
+    let reason = format!("part {part} is all zero, weight norm divides by its length");
+    LoadError::tensor(weights.file(), name, reason)
 }
 
 fn read_bias(weights: &Weights, name: &str, outputs: usize) -> Result<Vec<f32>, LoadError> {
@@ -140,6 +207,45 @@ mod tests {
         ]);
         let text = Filter::weight_norm(&weights, "c", [2, 1, 2], 0).unwrap_err().to_string();
         assert!(text.contains("c.weight_v") && text.contains("part 1"), "{text}");
+    }
+
+    /// Each value is one product and one division away from the reference's.
+    const TOLERANCE: f32 = 1e-6;
+
+    #[test]
+    fn folded_filters_are_those_of_the_reference() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../tests/fixtures/xcodec_tiny/weight_norm.safetensors"
+        );
+        let golden = Weights::open(std::path::Path::new(file)).unwrap();
+        for name in ["conv", "conv_transpose", "hubert_pos_conv"] {
+            let read = |part: &str| {
+                let name = format!("{name}.{part}");
+                let shape: [usize; 3] = golden.shape(&name).unwrap().try_into().unwrap();
+                (golden.f32(&name, &shape).unwrap(), shape)
+            };
+            let ((gain, gain_shape), (value, shape)) = (read("original0"), read("original1"));
+            let (_dir, weights) = weights(&[
+                ("c.parametrizations.weight.original0", gain_shape.to_vec(), gain),
+                ("c.parametrizations.weight.original1", shape.to_vec(), value),
+            ]);
+            let load = if name.starts_with("hubert") { Filter::norm_of_taps } else { Filter::load };
+            let filter = load(&weights, "c", shape, 0).unwrap();
+            for (got, expected) in filter.values.iter().zip(read("weight").0) {
+                assert!((got - expected).abs() < TOLERANCE, "{name}: {got}, expected {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_filter_that_is_folded_already_is_read_as_it_is() {
+        let (_dir, weights) = weights(&[("c.weight", vec![1, 1, 2], vec![3.0, 4.0])]);
+        for load in [Filter::load, Filter::norm_of_taps] {
+            assert_eq!(load(&weights, "c", [1, 1, 2], 0).unwrap().values, [3.0, 4.0]);
+        }
+        let text = Filter::load(&weights, "d", [1, 1, 2], 0).unwrap_err().to_string();
+        assert!(text.contains("`d.weight`") && text.contains("missing"), "{text}");
     }
 
     #[test]

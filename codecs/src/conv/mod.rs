@@ -3,6 +3,7 @@
 //!
 //! Every layer has `forward` for a whole sound. A causal one also has `step` for a piece of it: `state()` gives
 //! the state of a fresh stream, whose size never changes, and pieces of any lengths give what the whole gives.
+//! One that looks ahead streams through a [`Look`], which holds what it still has to see.
 //! Layers know shapes, never rates or names of models.
 //!
 //! ```text
@@ -13,6 +14,7 @@
 mod depthwise;
 mod feed_forward;
 mod filter;
+mod look;
 mod matmul;
 mod plain;
 mod transposed;
@@ -21,6 +23,7 @@ mod vector;
 pub use depthwise::DepthwiseConv1d;
 pub use feed_forward::FeedForward;
 pub use filter::Filter;
+pub use look::{Edge, Look, Sides};
 pub use plain::{Conv1d, ConvShape, Linear};
 pub use transposed::{ConvTranspose1d, TransposedShape};
 

@@ -118,6 +118,16 @@ impl ConvTranspose1d {
         Frames::new(self.conv.step(state, input).into_data(), self.outputs)
     }
 
+    /// Output steps that no further input changes once `time` are there.
+    pub(super) fn settled(&self, time: usize) -> usize {
+        (time * self.shape.stride).saturating_sub(self.shape.left).min(self.steps(time))
+    }
+
+    /// The first input that the output steps from `step` on depend on.
+    pub(super) fn first_input(&self, step: usize) -> usize {
+        ((step + self.shape.left) / self.shape.stride).saturating_sub(self.context())
+    }
+
     /// Earlier inputs that an output step may depend on.
     fn context(&self) -> usize {
         self.shape.kernel.div_ceil(self.shape.stride) - 1

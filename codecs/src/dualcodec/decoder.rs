@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Config;
 use super::convnext::ConvNextBlock;
 use super::dac::{ResidualUnits, load_conv, load_snake, tile_steps, tiles};
-use super::quantizer::{Codebook, CodebookShape};
+use crate::codebook::{Codebook, CodebookShape};
 use crate::codes::CodeError;
 use crate::conv::{Conv1d, ConvShape, ConvTranspose1d, Filter, Linear, TransposedShape};
 use crate::frames::Frames;

@@ -6,7 +6,7 @@ use super::dac::{ResidualUnits, load_conv, load_snake, tile_steps, tiles};
 use super::decoder::{
     SEMANTIC_NAME, SemanticDecoder, acoustic_name, acoustic_shape, semantic_shape,
 };
-use super::quantizer::{Codebook, CodebookSearch};
+use crate::codebook::{Codebook, CodebookSearch};
 use crate::conv::{Conv1d, ConvShape, Filter, Linear};
 use crate::frames::Frames;
 use crate::math::Snake;

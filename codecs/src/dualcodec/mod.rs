@@ -17,7 +17,6 @@ mod dac;
 mod decoder;
 mod encoder;
 mod prompt;
-mod quantizer;
 
 use std::path::Path;
 

@@ -1,0 +1,212 @@
+//! Codebooks: factorised ones, whose entries are a few values wide and stand between two projections, and plain ones, whose
+//! entries are what they stand for.
+
+use crate::codes::{self, CodeError};
+use crate::conv::{Filter, Linear};
+use crate::frames::Frames;
+use crate::weights::{LoadError, Weights};
+
+/// Rows whose similarities to all entries are held at a time.
+const SEARCH_TILE_ROWS: usize = 16;
+/// What a vector is divided by at least when it is brought to unit length.
+const MIN_NORM: f32 = 1e-12;
+
+/// Sizes of one codebook.
+#[derive(Clone, Copy)]
+pub(crate) struct CodebookShape {
+    /// Number of codes.
+    pub(crate) entries: usize,
+    /// Values of an entry.
+    pub(crate) width: usize,
+    /// Values of the vector that an entry stands for.
+    pub(crate) latent: usize,
+}
+
+/// Codes to vectors.
+pub(crate) struct Codebook {
+    entries: Vec<f32>,
+    shape: CodebookShape,
+    project: Linear,
+}
+
+impl Codebook {
+    /// Reads the codebook and its output projection under `name`.
+    pub(crate) fn load(
+        weights: &Weights,
+        name: &str,
+        shape: CodebookShape,
+    ) -> Result<Self, LoadError> {
+        let CodebookShape { entries, width, latent } = shape;
+        let filter =
+            Filter::load(weights, &format!("{name}.out_proj"), [latent, width, 1], latent)?;
+        Ok(Self {
+            entries: weights.f32(&format!("{name}.codebook.weight"), &[entries, width])?,
+            shape,
+            project: Linear::new(&filter),
+        })
+    }
+
+    /// The vectors of `codes`, `[frames, latent]`; `row` is only for the error.
+    pub(crate) fn lookup(&self, codes: &[u16], row: usize) -> Result<Frames, CodeError> {
+        let CodebookShape { entries, width, .. } = self.shape;
+        let mut chosen = Vec::with_capacity(codes.len() * width);
+        for &code in codes {
+            let start = usize::from(code) * width;
+            let entry = self.entries.get(start..start + width);
+            let entry = entry.ok_or(CodeError::Code { row, code, entries })?;
+            chosen.extend_from_slice(entry);
+        }
+        Ok(self.project.forward(&Frames::new(chosen, width)))
+    }
+}
+
+/// Vectors to codes, by the largest cosine after the input projection.
+pub(crate) struct CodebookSearch {
+    project: Linear,
+    /// Unit-length entries as a layer: its outputs are the cosines, one for each entry.
+    cosines: Linear,
+}
+
+impl CodebookSearch {
+    /// Reads the codebook and its input projection under `name`.
+    pub(crate) fn load(
+        weights: &Weights,
+        name: &str,
+        shape: CodebookShape,
+    ) -> Result<Self, LoadError> {
+        let CodebookShape { entries, width, latent } = shape;
+        let filter = Filter::load(weights, &format!("{name}.in_proj"), [width, latent, 1], width)?;
+        let mut values = weights.f32(&format!("{name}.codebook.weight"), &[entries, width])?;
+        to_unit_length(&mut values, width);
+        let cosines = Filter { shape: [entries, width, 1], values, bias: Vec::new() };
+        Ok(Self { project: Linear::new(&filter), cosines: Linear::new(&cosines) })
+    }
+
+    /// The code of every row, `[frames, latent]`; the lowest one on ties.
+    pub(crate) fn search(&self, vectors: &Frames) -> Vec<u16> {
+        let (width, entries) = (self.cosines.inputs(), self.cosines.outputs());
+        let mut keys = self.project.forward(vectors).into_data();
+        to_unit_length(&mut keys, width);
+        let mut codes = Vec::with_capacity(vectors.time());
+        for tile in keys.chunks(SEARCH_TILE_ROWS * width) {
+            let mut cosines = vec![0.0; tile.len() / width * entries];
+            self.cosines.add_rows(tile, &mut cosines);
+            codes.extend(cosines.chunks_exact(entries).map(first_maximum));
+        }
+        codes
+    }
+}
+
+/// Entries as wide as the vectors that they stand for; the nearest one is found by its distance.
+pub(crate) struct NearestCodebook {
+    entries: Vec<f32>,
+    width: usize,
+    /// Entries as a layer whose outputs rank them: of two, the nearer has the larger one, `r c - |c|^2 / 2`.
+    nearness: Linear,
+}
+
+impl NearestCodebook {
+    /// Reads the entries, the tensor `name`.
+    pub(crate) fn load(
+        weights: &Weights,
+        name: &str,
+        [entries, width]: [usize; 2],
+    ) -> Result<Self, LoadError> {
+        let values = weights.f32(name, &[entries, width])?;
+        let square = |row: &[f32]| row.iter().map(|v| v * v).sum::<f32>();
+        let bias = values.chunks_exact(width).map(|row| -0.5 * square(row)).collect();
+        let filter = Filter { shape: [entries, width, 1], values: values.clone(), bias };
+        Ok(Self { entries: values, width, nearness: Linear::new(&filter) })
+    }
+
+    /// Adds the entries of `codes` to `sum`, `[frames, width]`. The codes are known to exist.
+    pub(crate) fn add_entries(&self, codes: &[u16], sum: &mut Frames) {
+        for (row, &code) in sum.rows_mut().zip(codes) {
+            let entry = &self.entries[usize::from(code) * self.width..][..self.width];
+            row.iter_mut().zip(entry).for_each(|(s, e)| *s += e);
+        }
+    }
+
+    /// The nearest code of every row, the lowest one on ties; what it stands for is subtracted from the row.
+    pub(crate) fn take_nearest(&self, residual: &mut Frames) -> Vec<u16> {
+        let entries = self.nearness.outputs();
+        let mut codes = Vec::with_capacity(residual.time());
+        for tile in residual.data().chunks(SEARCH_TILE_ROWS * self.width) {
+            let mut scores = vec![0.0; tile.len() / self.width * entries];
+            self.nearness.add_rows(tile, &mut scores);
+            codes.extend(scores.chunks_exact(entries).map(first_maximum));
+        }
+        for (row, &code) in residual.rows_mut().zip(&codes) {
+            let entry = &self.entries[usize::from(code) * self.width..][..self.width];
+            row.iter_mut().zip(entry).for_each(|(r, e)| *r -= e);
+        }
+        codes
+    }
+}
+
+/// Codebooks that refine each other: what one leaves over, the next one codes.
+pub(crate) struct ResidualCodebooks(Vec<NearestCodebook>);
+
+impl ResidualCodebooks {
+    /// Reads `count` codebooks whose tensors `name` names.
+    pub(crate) fn load(
+        weights: &Weights,
+        count: usize,
+        shape: [usize; 2],
+        name: impl Fn(usize) -> String,
+    ) -> Result<Self, LoadError> {
+        let load = |i| NearestCodebook::load(weights, &name(i), shape);
+        Ok(Self((0..count).map(load).collect::<Result<_, _>>()?))
+    }
+
+    /// The vectors of `codes`, `[codebooks][frames]` to `[frames, width]`.
+    pub(crate) fn sum(&self, codes: &[&[u16]]) -> Result<Frames, CodeError> {
+        let first = self.0.first().expect("a codec has a codebook; this is a bug");
+        let sizes = vec![first.nearness.outputs(); self.0.len()];
+        let mut sum = Frames::zeros(codes::check(codes, &sizes)?, first.width);
+        for (codebook, row) in self.0.iter().zip(codes) {
+            codebook.add_entries(row, &mut sum);
+        }
+        Ok(sum)
+    }
+
+    /// Vectors `[frames, width]` to `[codebooks][frames]`.
+    pub(crate) fn encode(&self, mut vectors: Frames) -> Vec<Vec<u16>> {
+        self.0.iter().map(|codebook| codebook.take_nearest(&mut vectors)).collect()
+    }
+}
+
+fn first_maximum(row: &[f32]) -> u16 {
+    let mut best = 0;
+    for (i, &value) in row.iter().enumerate() {
+        if value > row[best] {
+            best = i;
+        }
+    }
+    u16::try_from(best).expect("a codebook has at most 65,536 entries; this is a bug")
+}
+
+fn to_unit_length(values: &mut [f32], width: usize) {
+    for row in values.chunks_exact_mut(width) {
+        let norm = row.iter().map(|v| v * v).sum::<f32>().sqrt().max(MIN_NORM);
+        row.iter_mut().for_each(|v| *v /= norm);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_code_wins_a_tie() {
+        assert_eq!(first_maximum(&[0.1, 0.5, 0.5, 0.2]), 1);
+        assert_eq!(first_maximum(&[0.5]), 0);
+    }
+
+    #[test]
+    fn a_zero_vector_stays_zero() {
+        let mut values = [3.0, 4.0, 0.0, 0.0];
+        to_unit_length(&mut values, 2);
+        assert_eq!(values, [0.6, 0.8, 0.0, 0.0]);
+    }
+}
