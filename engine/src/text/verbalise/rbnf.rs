@@ -92,11 +92,13 @@ impl Rules {
         }
     }
 
-    /// The word between a number and its fraction; with `comma`, where a comma stands there and has a word of its own.
+    /// The word between a number and its fraction; with `comma`, where a comma stands there and has a word of its own. A set
+    /// that leaves fractions to others has the word of the first that tells one.
     pub(super) fn point(&self, set: &str, comma: bool) -> &str {
         let Some(set) = self.set(set) else { return "." };
         let own = set.comma.as_deref().filter(|_| comma);
-        own.or(set.point.as_deref()).unwrap_or(".")
+        let any = || self.sets.iter().find_map(|set| set.point.as_deref());
+        own.or(set.point.as_deref()).or_else(any).unwrap_or(".")
     }
 
     fn set(&self, name: &str) -> Option<&Set> {

@@ -34,7 +34,8 @@ impl Speech {
     fn say(&self, set: &str, n: u64) -> String {
         let mut out = String::new();
         self.tongue.rules.say(set, n, &mut out);
-        if out.contains(',') { out.replace(',', "") } else { out }
+        let out = if out.contains(',') { out.replace(',', "") } else { out };
+        self.language().spelling.map_or_else(|| out.clone(), |spelling| spelling(&out))
     }
 
     /// The words of a whole number that stands alone.

@@ -20,13 +20,29 @@ pub(in crate::text::verbalise) fn named<'a>(
     range.blank();
     let second = one(range).filter(|_| ranged);
     let Some((end, second)) = second.and_then(|(end, time)| Some((word(end, words)?, time))) else {
-        return named.map(|end| (end, say(&first)));
+        let joined = || is_first_of_two(end, words) && !first_is_bare(scan, end);
+        let first_end = named.or_else(|| joined().then_some(end));
+        return first_end.map(|end| (end, say(&first)));
     };
     let (from, to) = (say(&first), say(&second));
     // The word is said once: "neun bis siebzehn Uhr".
     let drop = words.iter().find_map(|word| from.strip_suffix(word));
     let from = drop.filter(|_| first.minute == 0).map_or(from.as_str(), str::trim_end);
     Some((end, format!("{from} {} {to}", speech.words().to)))
+}
+
+/// "zwischen 9.00 und 12.30 Uhr": a word and a second time stand behind.
+fn is_first_of_two(mut scan: Scan<'_>, words: &[&str]) -> bool {
+    const JOINING: [&str; 6] = ["und", "bis", "oder", "en", "tot", "of"];
+    let blank = scan.blank();
+    let join: String = scan.letters().iter().collect();
+    let joined = blank && JOINING.contains(&join.as_str()) && scan.blank();
+    joined && one(scan).is_some_and(|(end, _)| word(end, words).is_some())
+}
+
+/// Whether no minutes were written: a number, as long as nothing says more.
+fn first_is_bare(start: Scan<'_>, end: Scan<'_>) -> bool {
+    end.since(start).iter().all(char::is_ascii_digit)
 }
 
 /// An hour, perhaps with its minute and second.

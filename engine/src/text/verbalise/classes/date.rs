@@ -155,7 +155,9 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
     // A short form alone.
     let is_word =
         small_months || matches!(word.as_str(), "mar" | "may" | "jun" | "jan" | "sep" | "dec");
-    if !short || loud || !(dotted || (!is_word && end.at_word_end())) {
+    // "Dat is Jan." is a name.
+    let name = small_months && first[0].is_uppercase();
+    if !short || loud || name || !(dotted || (!is_word && end.at_word_end())) {
         return None;
     }
     let name = speech.names().month(month).to_owned();

@@ -215,7 +215,9 @@ pub(super) fn coordinates<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
         return None;
     }
     let names = ["angle-degree", "angle-arc-minute", "angle-arc-second"];
-    let mut said = vec![say(speech, &[degrees], &unit(names[0], speech)?, false)];
+    let sign = speech.language().units.iter().find(|(written, _)| *written == "°");
+    let degree = unit(sign.map_or(names[0], |(_, name)| name), speech)?;
+    let mut said = vec![say(speech, &[degrees], &degree, false)];
     for (name, signs) in [(names[1], ['′', '\'']), (names[2], ['″', '"'])] {
         let mut ahead = end;
         ahead.blank();

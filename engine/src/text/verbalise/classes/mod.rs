@@ -11,7 +11,7 @@ mod digits;
 mod measure;
 mod money;
 mod number;
-mod sign;
+pub(super) mod sign;
 mod time;
 pub(super) mod word;
 

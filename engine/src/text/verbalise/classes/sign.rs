@@ -156,6 +156,24 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     })
 }
 
+/// 3 × 4, 5 x 3: "times"; 3 m x 4 m: "by".
+pub(in crate::text::verbalise) fn crossed<'a>(
+    mut scan: Scan<'a>,
+    speech: &Speech,
+) -> Option<Reading<'a>> {
+    let [last, earlier] = scan.words_before();
+    let number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let measured = number(&earlier) && last.chars().count() <= 2;
+    let sign = scan.eat_if(|c| c == '×' || c == 'x')?;
+    let apart = sign == '×' || scan.peek().is_some_and(is_gap);
+    let digit = scan.next_visible().is_some_and(|c| c.is_ascii_digit());
+    if !(number(&last) || measured) || !digit || !apart {
+        return None;
+    }
+    let words = speech.words();
+    Some((scan, if number(&last) { words.times } else { words.by }.to_owned()))
+}
+
 #[derive(PartialEq)]
 enum Term {
     Number,

@@ -159,7 +159,15 @@ fn holds(
         Short::Always => true,
         Short::Dotted => dotted,
         Short::Title => {
-            let name = same_line && next.is_some_and(char::is_uppercase);
+            // "prof. dr. Bakker"
+            let title = || {
+                let (mut end, table) = (behind, speech.language().abbreviations);
+                end.blanks();
+                let word = lower_case(end.letters());
+                let title = |a: &Abbreviation| a.kind == Short::Title && a.written == word;
+                dotted && end.peek() == Some('.') && table.iter().any(title)
+            };
+            let name = same_line && (next.is_some_and(char::is_uppercase) || title());
             let street = |a: &Abbreviation| {
                 matches!(a.kind, Short::Behind | Short::Name) && a.written == short.written
             };
@@ -350,6 +358,18 @@ pub(in crate::text::verbalise) fn roman_value(letters: &[char]) -> Option<u64> {
         }
     }
     (rest.is_empty() && !text.is_empty() && again == text).then_some(value)
+}
+
+/// A Roman numeral with small letters behind it, which come back: XXIe. Of large numerals some are words: "Le", "De".
+pub(in crate::text::verbalise) fn roman_with_ending(
+    mut scan: Scan<'_>,
+) -> Option<(Scan<'_>, u64, String)> {
+    if !scan.before().is_none_or(|c| is_gap(c) || "\n(«'’-–".contains(c)) {
+        return None;
+    }
+    let n = roman_value(scan.eat_while(usize::MAX, |c| "IVX".contains(c)))?;
+    let ending: String = scan.letters().iter().collect();
+    scan.at_word_end().then_some((scan, n, ending))
 }
 
 /// Words in capitals: spelled, spoken, or only loud.

@@ -3,6 +3,7 @@
 //! A new language is a file with its [`Language`], an arm of [`Tongue::read`], and a table of tests; what it leaves empty is not
 //! read. A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
 
+mod dutch;
 mod english;
 mod french;
 mod german;
@@ -194,6 +195,8 @@ pub(super) struct Language {
     pub(super) group: fn(&Speech, &str) -> String,
     /// Words that readings of its own begin with, in small letters: no others are shown to them if they look like words.
     pub(super) watched: &'static [&'static str],
+    /// Number words as they are spelled, where the rules leave out a blank.
+    pub(super) spelling: Option<fn(&str) -> String>,
     /// Readings that no other language has; asked before those of `classes`.
     pub(super) readings: &'static [Rule],
     /// Whether the word at the place behind a number is counted by it.
@@ -363,7 +366,7 @@ impl Tongue {
                 (data!("it.rbnf"), data!("it.words"), data!("it.emoji"), &other::ITALIAN)
             }
             ids::Language::Dutch => {
-                (data!("nl.rbnf"), data!("nl.words"), data!("nl.emoji"), &other::DUTCH)
+                (data!("nl.rbnf"), data!("nl.words"), data!("nl.emoji"), &dutch::DUTCH)
             }
             ids::Language::Portuguese => {
                 (data!("pt.rbnf"), data!("pt.words"), data!("pt.emoji"), &other::PORTUGUESE)

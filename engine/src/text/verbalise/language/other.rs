@@ -16,13 +16,6 @@ pub(super) const ITALIAN: Language = Language {
     ..BARE
 };
 
-pub(super) const DUTCH: Language = Language {
-    cardinals: ["spellout-cardinal"; 3],
-    ordinals: ["spellout-ordinal"; 3],
-    words: Words { minus: "min", percent: "procent", to: "tot", and: "en", ..NO_WORDS },
-    ..BARE
-};
-
 pub(super) const PORTUGUESE: Language = Language {
     is_one: |number| number.is(0) || number.is(1),
     words: Words { minus: "menos", percent: "por cento", to: "a", and: "e", ..NO_WORDS },
@@ -90,6 +83,7 @@ pub(super) const BARE: Language = Language {
     decimals: |speech, digits| speech.digits(digits),
     cents: |whole, noun, part, _| format!("{whole} {noun} {part}"),
     group: |speech, digits| speech.digits(digits),
+    spelling: None,
     watched: &[],
     readings: &[],
     is_counted: |_: Scan<'_>| false,

@@ -273,6 +273,8 @@ fn times() {
             ),
             ("Es ist so. Dann geht er.", "Es ist so. Dann geht er."),
             ("um 15:45 Uhr MEZ", "um fünfzehn Uhr fünfundvierzig MEZ"),
+            ("zwischen 9.00 und 12.30 Uhr", "zwischen neun Uhr und zwölf Uhr dreißig"),
+            ("5 x 3, 3 m x 4 m", "fünf mal drei, drei Meter mal vier Meter"),
         ],
     );
 }

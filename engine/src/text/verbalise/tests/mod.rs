@@ -1,5 +1,6 @@
 //! What is said for what is written, and that nothing else decides it.
 
+mod dutch;
 mod english;
 mod french;
 mod german;
@@ -81,7 +82,8 @@ fn emoji_are_named_where_they_are_not_dropped() {
 fn spoken_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(
-            [english::PIECES, french::PIECES, german::PIECES, spanish::PIECES].concat()
+            [dutch::PIECES, english::PIECES, french::PIECES, german::PIECES, spanish::PIECES]
+                .concat()
         )
         .prop_map(str::to_owned),
         "(?s).{0,4}",

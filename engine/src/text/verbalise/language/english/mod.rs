@@ -103,6 +103,7 @@ pub(super) const ENGLISH: Language = Language {
     decimals: |speech, digits| speech.digits(digits),
     cents: |whole, noun, part, cents| format!("{whole} {noun} and {part} {cents}"),
     group: |speech, digits| speech.digits(digits),
+    spelling: None,
     watched: &[],
     readings: &[],
     is_counted,

@@ -9,6 +9,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Date, Language, Time};
+use crate::text::verbalise::classes::sign;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::speech::Speech;
 
@@ -102,7 +103,7 @@ pub(super) const FRENCH: Language = Language {
     cents,
     watched: &["ier", "ire", "ve", "xe", "ie", "no", "nos", "nº", "nºs", "sept", "ste", "sts", "x"],
     readings: &[
-        readings::times,
+        sign::crossed,
         readings::part_of,
         readings::number_sign,
         readings::second,

@@ -58,21 +58,15 @@ pub(super) fn second<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
 }
 
 /// XXIe siècle, François Ier, IIème, la Ve République
-pub(super) fn roman_ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    if !scan.before().is_none_or(|c| is_gap(c) || "\n(«'’-–".contains(c)) {
-        return None;
-    }
-    // Of other numerals some are words: "Le", "De", "Me".
-    let letters = scan.eat_while(usize::MAX, |c| "IVX".contains(c));
-    let n = word::roman_value(letters)?;
-    let ending: String = scan.letters().iter().collect();
+pub(super) fn roman_ordinal<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let (end, n, ending) = word::roman_with_ending(scan)?;
     let (gender, many) = match ending.as_str() {
         "er" | "e" | "ème" | "eme" | "ième" => (Gender::Masculine, ""),
         "re" | "ère" => (Gender::Feminine, ""),
         "es" | "èmes" => (Gender::Masculine, "s"),
         _ => return None,
     };
-    scan.at_word_end().then(|| (scan, speech.ordinal(n, gender) + many))
+    Some((end, speech.ordinal(n, gender) + many))
 }
 
 /// 1/2 heure, ½ journée
@@ -98,21 +92,6 @@ pub(super) fn seven<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
     let dotted = scan.eat('.');
     let dated = scan.next_visible().is_some_and(|c| c.is_ascii_digit());
     (word == "sept" && !(dotted && dated)).then_some((end, word))
-}
-
-/// 3 × 4; 3 m x 4 m
-pub(super) fn times<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let [last, earlier] = scan.words_before();
-    let number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
-    let measured = number(&earlier) && last.chars().count() <= 2;
-    let sign = scan.eat_if(|c| c == '×' || c == 'x')?;
-    let apart = sign == '×' || scan.peek().is_some_and(is_gap);
-    let digit = scan.next_visible().is_some_and(|c| c.is_ascii_digit());
-    if !(number(&last) || measured) || !digit || !apart {
-        return None;
-    }
-    let words = speech.words();
-    Some((scan, if number(&last) { words.times } else { words.by }.to_owned()))
 }
 
 /// le 1/4 de finale: no day.

@@ -192,18 +192,6 @@ pub(super) fn street<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
     Some((if closes { behind } else { scan }, format!("{name}straße")))
 }
 
-/// 3 m x 4 m, 5 x 3
-pub(super) fn times<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let [last, earlier] = scan.words_before();
-    let number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
-    let measured = number(&earlier) && last.chars().count() <= 2;
-    let between = (number(&last) || measured)
-        && scan.eat('x')
-        && scan.peek().is_some_and(is_gap)
-        && scan.next_visible().is_some_and(|c| c.is_ascii_digit());
-    between.then(|| (scan, speech.words().times.to_owned()))
-}
-
 /// Art.-Nr. 4711
 pub(super) fn compounds<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     const COMPOUNDS: [(&str, &str); 8] = [

@@ -11,6 +11,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Language, Time};
+use crate::text::verbalise::classes::sign;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
@@ -58,7 +59,7 @@ pub(super) const GERMAN: Language = Language {
     cents: |whole, noun, part, _| format!("{whole} {noun} {part}"),
     watched: &["x"],
     readings: &[
-        joined::times,
+        sign::crossed,
         days::weekdays,
         days::behind_weekday,
         days::month_and_year,
