@@ -15,6 +15,9 @@ use tempfile::TempDir;
 
 const SENTENCE: &str = "Hello there, how can I help you today?";
 const ENGINE_RATE: usize = 24_000;
+/// What an MP3 has beyond its sound: the encoder's delay, and silence up to full frames; at 8 kHz some 0.3 s.
+#[cfg(feature = "mp3")]
+const MP3_PADDING_S: f64 = 0.5;
 /// The sentence has 38 characters, and the bundle's voice says 8 to 28 in a second; pauses at both ends are given a second.
 const SENTENCE_S: std::ops::Range<f32> = 38.0 / 28.0..38.0 / 8.0 + 1.0;
 
@@ -60,6 +63,28 @@ fn every_format_holds_the_same_sound_and_says_that_it_is_synthetic() {
     assert_eq!(ogg.decode(ENGINE_RATE as u32, 10 * ENGINE_RATE).unwrap().len(), samples);
     let pcm = std::fs::read(folder.path().join("a.pcm")).unwrap();
     assert_eq!(pcm.len(), 2 * samples.div_ceil(3));
+
+    say(folder.path(), &[SENTENCE, "-o", "a.FLAC", "--sample-rate", "48000"]);
+    let bytes = std::fs::read(folder.path().join("a.FLAC")).unwrap();
+    assert!(String::from_utf8_lossy(&bytes[..200]).contains("Synthetic speech"));
+    let flac = codecs::flac::read(&bytes, 60.0).unwrap();
+    assert_eq!((flac.sample_rate, flac.samples.len()), (48_000, 2 * samples));
+}
+
+#[cfg(feature = "mp3")]
+#[test]
+fn mp3_is_written_at_every_rate() {
+    let folder = TempDir::new().unwrap();
+    say(folder.path(), &["Hello.", "-o", "a.wav"]);
+    let seconds = wav(&folder.path().join("a.wav")).samples.len() as f64 / ENGINE_RATE as f64;
+    for rate in ["8000", "24000", "44100"] {
+        say(folder.path(), &["Hello.", "-o", "a.mp3", "--sample-rate", rate]);
+        let mp3 = codecs::mp3::read(&std::fs::read(folder.path().join("a.mp3")).unwrap(), 60.0);
+        let mp3 = mp3.unwrap();
+        let written = mp3.samples.len() as f64 / f64::from(mp3.sample_rate);
+        assert_eq!(mp3.sample_rate.to_string(), rate);
+        assert!((seconds..seconds + MP3_PADDING_S).contains(&written), "{written} s");
+    }
 }
 
 #[test]
@@ -199,8 +224,8 @@ fn what_cannot_be_had_is_a_usage_error_that_says_what_can() {
         (&["say", "a", "--style", "loud"], &["style", "loud", "agentic"]),
         (&["say", "a", "--cfg", "99"], &["guidance", "99"]),
         (&["say", "a", "--first-frames", "7"], &["first_frames", "7"]),
-        (&["say", "a", "-o", "a.flac"], &["a.flac", "wav, ogg or pcm"]),
-        (&["say", "a", "--format", "flac"], &["flac", "wav, ogg, pcm"]),
+        (&["say", "a", "-o", "a.aac"], &["a.aac", "\"aac\"", "flac, pcm"]),
+        (&["say", "a", "--format", "aac"], &["aac", "wav, ogg, "]),
         (&["say", "a", "-o", "a.ogg", "--sample-rate", "44100"], &["44100", "48000"]),
         (&["say", "--batch", "lines.txt"], &["--out-dir"]),
     ];

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! argument, file, stdin ---- whole ---.
-//! --stream-from ------------ live -----+-> engine -> resample -> wav, ogg, pcm -> file or pipe
+//! --stream-from ------------ live -----+-> engine -> resample -> wav, ogg, mp3, flac, pcm -> file or pipe
 //! --batch ------------------ many ----'
 //! ```
 
@@ -51,7 +51,7 @@ pub struct Args {
     /// The folder that --batch writes to
     #[arg(long, value_name = "DIR", requires = "batch")]
     out_dir: Option<PathBuf>,
-    /// Where the sound goes: a .wav, .ogg or .pcm file, or `-` for standard output
+    /// Where the sound goes: a .wav, .ogg, .mp3, .flac or .pcm file, or `-` for standard output
     #[arg(short, long, value_name = "FILE", default_value = "out.wav")]
     output: PathBuf,
     /// How the sound is written [default: by the file's name, else wav]

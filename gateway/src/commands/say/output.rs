@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use codecs::flac;
 use codecs::ogg::{OggError, OggHead, OggWriter};
 use codecs::opus::{self, Encoder, EncoderConfig, OpusError};
 use codecs::pcm;
@@ -21,9 +22,12 @@ use crate::commands::{CommandError, ENGINE_RATE};
 const LABEL: &str = "Synthetic speech, made by a machine";
 const SOFTWARE: &str = concat!("Dovecote ", env!("CARGO_PKG_VERSION"));
 const WAV_INFO: [Info<'static>; 2] = [(*b"ICMT", LABEL), (*b"ISFT", SOFTWARE)];
-const OGG_COMMENTS: [(&str, &str); 2] = [("COMMENT", LABEL), ("ENCODER", SOFTWARE)];
+const COMMENTS: [(&str, &str); 2] = [("COMMENT", LABEL), ("ENCODER", SOFTWARE)];
 /// Tells streams of one file apart; ours has one, and equal input gives equal bytes.
 const OGG_SERIAL: u32 = 1;
+/// The format has no more at 8 kHz.
+#[cfg(feature = "mp3")]
+const MP3_BITRATE_8_KHZ: u32 = 64_000;
 
 /// How sound is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -32,6 +36,11 @@ pub(super) enum Format {
     Wav,
     /// Opus in Ogg
     Ogg,
+    /// MP3, 96 kbit/s
+    #[cfg(feature = "mp3")]
+    Mp3,
+    /// FLAC, 16 bits
+    Flac,
     /// Bare 16-bit little-endian PCM
     Pcm,
 }
@@ -39,10 +48,18 @@ pub(super) enum Format {
 impl Format {
     /// The ending of a file's name.
     pub(super) fn extension(self) -> &'static str {
+        self.endings()[0]
+    }
+
+    /// The endings that ask for it, the usual one first.
+    fn endings(self) -> &'static [&'static str] {
         match self {
-            Self::Wav => "wav",
-            Self::Ogg => "ogg",
-            Self::Pcm => "pcm",
+            Self::Wav => &["wav"],
+            Self::Ogg => &["ogg", "opus"],
+            #[cfg(feature = "mp3")]
+            Self::Mp3 => &["mp3"],
+            Self::Flac => &["flac"],
+            Self::Pcm => &["pcm", "raw"],
         }
     }
 
@@ -51,17 +68,18 @@ impl Format {
         if file == Path::new(STANDARD) {
             return Ok(Self::Wav);
         }
-        let extension = file.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase);
-        match extension.as_deref() {
-            Some("wav") => Ok(Self::Wav),
-            Some("ogg" | "opus") => Ok(Self::Ogg),
-            Some("pcm" | "raw") => Ok(Self::Pcm),
-            Some(other) => Err(CommandError::Usage(format!(
-                "{}: format {other:?} is not written; write wav, ogg or pcm, or name one with --format",
-                file.display()
-            ))),
-            None => Ok(Self::Wav),
-        }
+        let Some(ending) = file.extension() else { return Ok(Self::Wav) };
+        let ending = ending.to_string_lossy().to_ascii_lowercase();
+        let formats = Self::value_variants();
+        let asked = formats.iter().find(|format| format.endings().contains(&ending.as_str()));
+        asked.copied().ok_or_else(|| {
+            let written: Vec<&str> = formats.iter().map(|format| format.extension()).collect();
+            CommandError::Usage(format!(
+                "{}: format {ending:?} is not written; write {}, or name one of these with --format",
+                file.display(),
+                written.join(", ")
+            ))
+        })
     }
 }
 
@@ -110,7 +128,33 @@ pub(super) struct Recorder {
 enum Sink {
     Wav(WavWriter<File>),
     Ogg { encoder: Box<Encoder>, writer: OggWriter<File> },
+    Frames { encoder: Frames, out: File },
     Pcm(File),
+}
+
+/// Encoders whose bytes are the file.
+enum Frames {
+    #[cfg(feature = "mp3")]
+    Mp3(Box<codecs::mp3::Encoder>),
+    Flac(Box<flac::Encoder>),
+}
+
+impl Frames {
+    fn push(&mut self, samples: &[f32]) -> Result<Vec<u8>, CommandError> {
+        match self {
+            #[cfg(feature = "mp3")]
+            Self::Mp3(encoder) => encoder.push(samples).map_err(|e| encode_error(&e)),
+            Self::Flac(encoder) => encoder.push(samples).map_err(|e| encode_error(&e)),
+        }
+    }
+
+    fn finish(self) -> Result<Vec<u8>, CommandError> {
+        match self {
+            #[cfg(feature = "mp3")]
+            Self::Mp3(encoder) => encoder.finish().map_err(|e| encode_error(&e)),
+            Self::Flac(encoder) => encoder.finish().map_err(|e| encode_error(&e)),
+        }
+    }
 }
 
 impl Recorder {
@@ -120,8 +164,7 @@ impl Recorder {
     /// A file that cannot be created.
     pub(super) fn create(file: &Path, target: &Target) -> Result<Self, CommandError> {
         let sink = open(file)?;
-        let encode = |e: &dyn std::fmt::Display| CommandError::Encode(e.to_string());
-        let resampler = Resampler::new(ENGINE_RATE, target.rate).map_err(|e| encode(&e))?;
+        let resampler = Resampler::new(ENGINE_RATE, target.rate).map_err(|e| encode_error(&e))?;
         let sink = match target.format {
             Format::Wav => {
                 let writer = WavWriter::new(sink, target.rate, SampleFormat::I16, &WAV_INFO);
@@ -129,10 +172,21 @@ impl Recorder {
             }
             Format::Ogg => {
                 let config = EncoderConfig { sample_rate: target.rate, ..EncoderConfig::default() };
-                let encoder = Box::new(Encoder::new(&config).map_err(|e| encode(&e))?);
+                let encoder = Box::new(Encoder::new(&config).map_err(|e| encode_error(&e))?);
                 let head = OggHead { pre_skip: encoder.pre_skip(), input_rate: target.rate };
-                let writer = OggWriter::new(sink, OGG_SERIAL, head, &OGG_COMMENTS);
+                let writer = OggWriter::new(sink, OGG_SERIAL, head, &COMMENTS);
                 Sink::Ogg { encoder, writer: writer.map_err(|e| ogg_error(file, e))? }
+            }
+            #[cfg(feature = "mp3")]
+            Format::Mp3 => {
+                let encoder = codecs::mp3::Encoder::new(&mp3_config(target.rate));
+                let encoder = Box::new(encoder.map_err(|e| encode_error(&e))?);
+                Sink::Frames { encoder: Frames::Mp3(encoder), out: sink }
+            }
+            Format::Flac => {
+                let encoder = flac::Encoder::new(target.rate, &COMMENTS);
+                let encoder = Box::new(encoder.map_err(|e| encode_error(&e))?);
+                Sink::Frames { encoder: Frames::Flac(encoder), out: sink }
             }
             Format::Pcm => Sink::Pcm(sink),
         };
@@ -161,6 +215,10 @@ impl Recorder {
                 // A listener at the other end of a pipe waits for this.
                 writer.flush().map_err(|e| ogg_error(file, e))
             }
+            Sink::Frames { encoder, out } => {
+                let bytes = encoder.push(resampled)?;
+                out.write_all(&bytes).map_err(CommandError::io(file))
+            }
             Sink::Pcm(out) => {
                 let mut bytes = Vec::with_capacity(2 * resampled.len());
                 pcm::extend_i16_le(&mut bytes, resampled);
@@ -187,6 +245,10 @@ impl Recorder {
                 let tail = encoder.finish().map_err(|e: OpusError| ogg_error(&file, e.into()))?;
                 writer.finish(tail).map(drop).map_err(|e| ogg_error(&file, e))
             }
+            Sink::Frames { encoder, mut out } => {
+                let tail = encoder.finish()?;
+                out.write_all(&tail).map_err(CommandError::io(&file))
+            }
             Sink::Pcm(_) => Ok(()),
         }
     }
@@ -205,6 +267,18 @@ fn open(file: &Path) -> Result<File, CommandError> {
 /// opened for appending.
 fn is_plain(file: &Path) -> bool {
     file != Path::new(STANDARD) && file.metadata().is_ok_and(|m| m.is_file())
+}
+
+/// The usual bitrate, or the highest that there is at a rate.
+#[cfg(feature = "mp3")]
+fn mp3_config(sample_rate: u32) -> codecs::mp3::EncoderConfig {
+    let usual = codecs::mp3::EncoderConfig::default();
+    let bitrate = if sample_rate == 8_000 { MP3_BITRATE_8_KHZ } else { usual.bitrate };
+    codecs::mp3::EncoderConfig { sample_rate, bitrate }
+}
+
+fn encode_error(error: &dyn std::fmt::Display) -> CommandError {
+    CommandError::Encode(error.to_string())
 }
 
 fn ogg_error(file: &Path, error: OggError) -> CommandError {
