@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(400);
 /// The key of all tests that have one.
 const KEY: &str = "correct-horse";
+/// The longest time that a session waits for its client.
+const RESUME_WINDOW_MS: u64 = 15_000;
 
 /// One engine for all tests.
 static ENGINE: LazyLock<Mutex<(Arc<engine::Handle>, Catalogue)>> = LazyLock::new(|| {
@@ -138,9 +140,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     async fn start(&mut self) {
-        let start = json!({"type": "session.start"}).to_string();
-        self.0.send(Message::text(start)).await.unwrap();
+        self.say(json!({"type": "session.start"})).await;
         assert_eq!(self.next().await.unwrap()["type"], "session.ready");
+    }
+
+    async fn say(&mut self, message: Value) {
+        self.0.send(Message::text(message.to_string())).await.unwrap();
     }
 
     /// The next event, or the code of the close.
@@ -185,6 +190,11 @@ fn locked() -> Gateway {
     let mut settings = Gateway::default();
     settings.auth.keys.push(key("tests", KEY));
     settings
+}
+
+/// A key as it stands in a file of keys.
+fn key_line(id: &str, secret: &str) -> String {
+    format!("[[keys]]\nid = \"{id}\"\nsha256 = \"{}\"\n", digest_of(secret))
 }
 
 fn bearer(key: &str) -> String {
@@ -243,10 +253,7 @@ async fn a_session_ends_with_its_token() {
 async fn a_session_ends_when_its_key_is_revoked_and_others_go_on() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("keys.toml");
-    let line = |id: &str, secret: &str| {
-        format!("[[keys]]\nid = \"{id}\"\nsha256 = \"{}\"\n", digest_of(secret))
-    };
-    std::fs::write(&file, line("tests", KEY) + &line("others", "other")).unwrap();
+    std::fs::write(&file, key_line("tests", KEY) + &key_line("others", "other")).unwrap();
     let mut settings = Gateway::default();
     settings.auth.keys_file = Some(file.clone());
     let house = House::open(settings).await;
@@ -255,10 +262,47 @@ async fn a_session_ends_when_its_key_is_revoked_and_others_go_on() {
     client.start().await;
 
     // Nobody says that the file was changed: it is looked at.
-    std::fs::write(&file, line("others", "other")).unwrap();
+    std::fs::write(&file, key_line("others", "other")).unwrap();
     assert_eq!(client.end().await, ("unauthorized".to_owned(), 4401));
     assert_eq!(house.with_key().await.err().unwrap().0, 401);
     other.start().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_client_is_away_ends_with_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.toml");
+    std::fs::write(&file, key_line("tests", KEY) + &key_line("others", "other")).unwrap();
+    let mut settings = Gateway::default();
+    settings.auth.keys_file = Some(file.clone());
+    let house = House::open(settings).await;
+    let mut client = house.with_key().await.unwrap();
+    client.say(json!({"type": "session.start", "resume_window_ms": RESUME_WINDOW_MS})).await;
+    let ready = client.next().await.unwrap();
+    client.say(json!({"type": "context.open", "ctx": "t1"})).await;
+    assert_eq!(client.next().await.unwrap()["type"], "context.opened");
+    // Without a word, so that the session waits for its client.
+    client.0.get_ref().set_zero_linger().unwrap();
+    drop(client);
+    std::fs::write(&file, key_line("others", "other")).unwrap();
+    let is_open = async || {
+        let metrics = house.get("/metrics", "").await.2;
+        metrics.contains("\ndovecote_sessions_open 1\n")
+    };
+    assert!(is_open().await);
+    let over = async {
+        while is_open().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let window = Duration::from_millis(RESUME_WINDOW_MS);
+    tokio::time::timeout(window / 2, over).await.expect("it outlived its key");
+
+    let mut other = house.connect("", &[("x-api-key", "other")]).await.unwrap();
+    let resume =
+        json!({"session_id": ready["session_id"], "token": ready["token"], "last_n": ready["n"]});
+    other.say(json!({"type": "session.start", "resume": resume})).await;
+    assert_eq!(other.next().await.unwrap()["resumed"], false);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -26,7 +26,7 @@ use crate::metrics::SessionMeter;
 use crate::protocol::{Format, Frame, Handle, Input, Output, Resume, Session};
 use crate::server::Server;
 use crate::sessions::{Kept, Newcomer, Sessions};
-use crate::transport::ws::Socket;
+use crate::transport::ws::{End, Socket};
 use stream::{News, Stream};
 
 /// Frames that are sent before the task looks at its inputs again.
@@ -75,6 +75,7 @@ pub(crate) async fn drive(
         meter,
         sessions: &server.sessions,
         socket: Some(socket),
+        away: None,
         kept: None,
         hung_up: false,
     };
@@ -155,6 +156,8 @@ struct Driver<'a> {
     sessions: &'a Sessions,
     /// None while the client is away.
     socket: Option<Socket>,
+    /// Until when the client may be away: what ended its session on a socket ends it without one.
+    away: Option<End>,
     /// Where the client finds the session again.
     kept: Option<Kept<'a>>,
     hung_up: bool,
@@ -170,7 +173,7 @@ impl<'a> Driver<'a> {
                 Output::Open { context, request, format } => self.open(context, *request, &format),
                 Output::Cancel(context) => self.cancel(context),
                 Output::Hangup => self.hung_up = true,
-                Output::Detach => self.socket = None,
+                Output::Detach => self.away = self.socket.take().and_then(Socket::into_end),
                 Output::Keep => {
                     let (id, token) = self.session.names();
                     self.kept = Some(self.sessions.keep(id, token));
@@ -206,6 +209,7 @@ impl<'a> Driver<'a> {
             let _ = refused.send(socket);
             return;
         }
+        self.away = None;
         if let Some(old) = self.socket.replace(socket) {
             tokio::spawn(say_goodbye(old, self.session.farewell()));
         }
@@ -287,6 +291,12 @@ impl<'a> Driver<'a> {
         self.count();
         if self.send(cx).is_err() {
             return Poll::Ready(Happened::Input(Input::Lost));
+        }
+        if let Some(away) = &mut self.away
+            && let Poll::Ready(reason) = away.as_mut().poll(cx)
+        {
+            self.away = None;
+            return Poll::Ready(Happened::Input(Input::Unauthorized(reason)));
         }
         if let Some(kept) = &mut self.kept
             && let Poll::Ready(Some(newcomer)) = kept.newcomers.poll_recv(cx)

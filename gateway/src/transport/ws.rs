@@ -129,6 +129,9 @@ fn serve(
     })
 }
 
+/// Comes true with a reason when a caller may speak no longer.
+pub(crate) type End = Pin<Box<dyn Future<Output = &'static str> + Send>>;
+
 /// A WebSocket, as the driver sees it.
 pub(crate) struct Socket {
     inner: WebSocket,
@@ -137,14 +140,19 @@ pub(crate) struct Socket {
     patience: Patience,
     /// Knows whether the client has closed its half of the connection.
     meter: Meter,
-    /// Comes true with a reason when the caller may speak no longer; none once it has.
-    end: Option<Pin<Box<dyn Future<Output = &'static str> + Send>>>,
+    /// None once it has come.
+    end: Option<End>,
 }
 
 impl Socket {
     fn new(inner: WebSocket, caller: Caller, patience: Patience, meter: Meter) -> Self {
-        let end = Some(Box::pin(caller.end()) as Pin<Box<_>>);
+        let end = Some(Box::pin(caller.end()) as End);
         Self { inner, is_deaf: false, patience, meter, end }
+    }
+
+    /// What is left of a socket that is lost.
+    pub(crate) fn into_end(self) -> Option<End> {
+        self.end
     }
 
     /// The client's next message. Nothing comes after [`Input::Gone`], nor after a message that could not be read.

@@ -204,6 +204,8 @@ impl Session {
             // Nobody will answer the close.
             Input::HalfClosed if self.is_closing() => return self.gone(),
             Input::Tick => self.tick(now),
+            // Nobody is there to be told, and nobody may come back.
+            Input::Unauthorized(_) if !self.is_attached => return self.gone(),
             Input::Engine { context, event } => self.engine(context, event, now),
             _ if self.is_closing() => {}
             Input::Message(message) => self.message(&message, now),
