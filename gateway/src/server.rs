@@ -166,6 +166,7 @@ pub async fn run_with(
         router: routes(server.clone()),
         tls: locks.tls.clone(),
         settings: server.config.server.clone(),
+        counts: server.metrics.wire.connections.clone(),
         stop: stopped,
     };
     let life = async {

@@ -402,6 +402,11 @@ async fn sockets_beyond_the_limit_are_told_to_come_back() {
         }
     };
     tokio::time::timeout(PATIENCE, again).await.expect("the place never came back");
+    let metrics = house.get("/metrics", "").await.2;
+    assert!(metrics.contains("\ndovecote_connections_open 1\n"), "the one that asks");
+    let refused =
+        metrics.lines().find_map(|l| l.strip_prefix("dovecote_connections_refused_total "));
+    assert!(refused.unwrap().parse::<u64>().unwrap() >= 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,7 +23,7 @@ use prometheus::{Registry, TextEncoder};
 
 use page::Page;
 pub(crate) use session::SessionMeter;
-pub(crate) use wire::Wire;
+pub(crate) use wire::{Connections, Held, Wire};
 
 /// What a scraper is told the answer is.
 pub(crate) const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;

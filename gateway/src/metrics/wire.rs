@@ -45,9 +45,17 @@ pub(super) const CAUSES: [&str; 2] = ["server", "text"];
 pub(crate) struct Wire {
     /// HTTP requests, by route and class of status.
     pub(crate) requests: IntCounterVec,
+    pub(crate) connections: Connections,
     pub(crate) sessions: Sessions,
     pub(crate) contexts: Contexts,
     pub(crate) sound: Sound,
+}
+
+/// Sockets.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    pub(crate) open: IntGauge,
+    pub(crate) refused: IntCounter,
 }
 
 /// Sessions.
@@ -97,6 +105,7 @@ impl Wire {
                 "HTTP requests that were answered, upgrades among them.",
                 &["route", "status"],
             ),
+            connections: Connections::new(&r),
             sessions: Sessions::new(&r),
             contexts: Contexts::new(&r),
             sound: Sound::new(&r),
@@ -116,6 +125,18 @@ impl Wire {
         all(&self.sessions.errors, &Code::ALL.map(Code::name));
         all(&self.contexts.cancelled, &CANCELS);
         all(&self.sound.underruns, &CAUSES);
+    }
+}
+
+impl Connections {
+    fn new(r: &Registrar<'_>) -> Self {
+        Self {
+            open: r.gauge("dovecote_connections_open", "TCP connections that are served."),
+            refused: r.counter(
+                "dovecote_connections_refused_total",
+                "TCP connections beyond server.max_connections.",
+            ),
+        }
     }
 }
 

@@ -17,12 +17,13 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
 use super::tls::Tls;
-use super::wire::Wire;
+use super::wire::{Place, Wire};
 use crate::config;
+use crate::metrics::Connections;
 
 /// When to try again after the system had no socket to give.
 const EXHAUSTED_RETRY: Duration = Duration::from_millis(100);
@@ -34,6 +35,7 @@ pub(crate) struct Acceptor {
     pub(crate) router: Router,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) settings: config::Server,
+    pub(crate) counts: Connections,
     /// Becomes true when nobody new is to be let in, and the others are to leave after what they are at.
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -53,7 +55,10 @@ impl Acceptor {
             };
             match accepted {
                 Ok((stream, peer)) => match places.clone().try_acquire_owned() {
-                    Ok(place) => _ = tokio::spawn(ours.clone().connection(stream, peer, place)),
+                    Ok(permit) => {
+                        let place = Place::new(permit, &ours.counts.open);
+                        tokio::spawn(ours.clone().connection(stream, peer, place));
+                    }
                     Err(_) => ours.refuse(&stream),
                 },
                 // Of the one that wanted to connect, not of the listener.
@@ -71,6 +76,7 @@ impl Acceptor {
     }
 
     fn refuse(&self, stream: &TcpStream) {
+        self.counts.refused.inc();
         tracing::warn!("server.max_connections of {} is reached", self.settings.max_connections);
         if self.tls.is_none() {
             // Its buffer is empty, so this goes out at once or never.
@@ -79,12 +85,7 @@ impl Acceptor {
     }
 
     /// One connection, from TLS to its last request. What becomes a WebSocket goes on elsewhere.
-    async fn connection(
-        self: Arc<Self>,
-        stream: TcpStream,
-        peer: SocketAddr,
-        place: OwnedSemaphorePermit,
-    ) {
+    async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, place: Place) {
         // Small frames must not wait for the answer to those before.
         let _ = stream.set_nodelay(true);
         let has_asked = AtomicBool::new(false);

@@ -9,14 +9,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use prometheus::IntGauge;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::OwnedSemaphorePermit;
+
+use crate::metrics::Held;
 
 /// A socket with a meter.
 pub(crate) struct Wire<S> {
     inner: S,
     meter: Meter,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
+}
+
+/// A place among the connections, counted until it is dropped.
+pub(crate) struct Place {
+    _permit: OwnedSemaphorePermit,
+    _open: Held,
+}
+
+impl Place {
+    pub(crate) fn new(permit: OwnedSemaphorePermit, open: &IntGauge) -> Self {
+        Self { _permit: permit, _open: Held::new(open) }
+    }
 }
 
 /// How many bytes a socket has read so far, and whether that was all.
@@ -55,7 +70,7 @@ impl Meter {
 }
 
 impl<S> Wire<S> {
-    pub(crate) fn new(inner: S, place: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(inner: S, place: Place) -> Self {
         Self { inner, meter: Meter::default(), _place: place }
     }
 
@@ -119,7 +134,8 @@ mod tests {
     async fn an_end_is_kept_when_that_was_asked_for() {
         for is_kept in [false, true] {
             let (mut near, far) = tokio::io::duplex(64);
-            let place = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+            let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+            let place = Place::new(permit, &IntGauge::new("open", "open").unwrap());
             let mut wire = Wire::new(far, place);
             let meter = wire.meter();
             if is_kept {
