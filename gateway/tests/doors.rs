@@ -421,6 +421,37 @@ async fn a_head_that_is_too_long_and_a_body_that_is_too_slow_are_refused() {
     assert_eq!((status, body.contains("server.message_s")), (400, true), "{body}");
 }
 
+/// The form of a voice, up to the middle of its recording, and the rest.
+fn form() -> (String, &'static str) {
+    let (boundary, rest) = ("line", "\r\n--line--\r\n");
+    let part = "--line\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nRIFF";
+    let head = format!(
+        "POST /v1/voices HTTP/1.0\r\nContent-Type: multipart/form-data; boundary={boundary}\r\n\
+         Content-Length: {}\r\n\r\n{part}",
+        part.len() + rest.len(),
+    );
+    (head, rest)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_has_a_limit_of_its_own() {
+    let mut settings = Gateway::default();
+    settings.server.message = SHORT;
+    let house = House::open(settings.clone()).await;
+    let (head, rest) = form();
+    let mut stream = TcpStream::connect(house.address).await.unwrap();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // A message would be late by now.
+    tokio::time::sleep(2 * SHORT).await;
+    let (status, _, body) = ask(stream, rest).await;
+    assert_eq!((status, body.contains("consent_required")), (400, true), "{body}");
+
+    settings.voices.upload = SHORT;
+    let house = House::open(settings).await;
+    let (status, _, body) = house.ask(&head).await;
+    assert_eq!((status, body.contains("voices.upload_s")), (400, true), "{body}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frame_that_claims_four_gigabytes_is_not_waited_for() {
     let house = House::open(Gateway::default()).await;

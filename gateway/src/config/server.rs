@@ -22,7 +22,7 @@ pub struct Server {
     /// How long TLS and the head of a request may take, and how long a connection may wait for its next request.
     #[serde(rename = "handshake_s", with = "seconds")]
     pub handshake: Duration,
-    /// How long one message or one request body may take from its first byte to its last.
+    /// How long one message or the body of a request may take from its first byte to its last, unless it has a limit of its own.
     #[serde(rename = "message_s", with = "seconds")]
     pub message: Duration,
     /// Bytes of the head of a request.

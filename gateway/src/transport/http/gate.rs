@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::problem;
+use super::{problem, voices};
 use crate::auth::{Denied, Over, client_address, credential, is_welcome};
+use crate::config::Gateway;
 use crate::server::{Server, unix_ms};
 
 /// Lets a request through with its [`Caller`](crate::auth::Caller) among the extensions, or says why not.
@@ -34,7 +35,7 @@ pub(crate) async fn gate(
         Err(denied) => return unauthorized(denied),
     };
     request.extensions_mut().insert(caller.clone());
-    let limit = server.config.server.message;
+    let limit = Limit::of(&request, &server.config);
     let request = request.map(|body| in_time(body, limit));
     let mut response = next.run(request).await;
     // For whoever writes down who asked what.
@@ -72,21 +73,38 @@ fn unauthorized(denied: Denied) -> Response {
     response
 }
 
+/// How long a body may take.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    time: Duration,
+    /// The setting that says so.
+    key: &'static str,
+}
+
+impl Limit {
+    fn of(request: &Request, config: &Gateway) -> Self {
+        match request.extensions().get::<MatchedPath>().map(MatchedPath::as_str) {
+            Some(voices::PATH) => Self { time: config.voices.upload, key: "voices.upload_s" },
+            _ => Self { time: config.server.message, key: "server.message_s" },
+        }
+    }
+}
+
 /// Why a body ends before its time.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
-    #[error("the body took longer than {} s (server.message_s)", .0.as_secs_f64())]
-    Late(Duration),
+    #[error("the body took longer than {} s ({})", .0.time.as_secs_f64(), .0.key)]
+    Late(Limit),
     #[error(transparent)]
     Broken(axum::Error),
 }
 
 /// A body that breaks when it takes too long.
-fn in_time(body: Body, limit: Duration) -> Body {
+fn in_time(body: Body, limit: Limit) -> Body {
     if body.is_end_stream() {
         return body;
     }
-    let start = Some((body.into_data_stream(), Box::pin(tokio::time::sleep(limit))));
+    let start = Some((body.into_data_stream(), Box::pin(tokio::time::sleep(limit.time))));
     let pieces = stream::unfold(start, move |state| async move {
         let (mut body, mut late) = state?;
         let piece: Result<Bytes, BodyError> = tokio::select! {

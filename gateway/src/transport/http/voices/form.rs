@@ -1,5 +1,7 @@
 //! The form that a voice is added with: its parts, each with its limit. Knows nothing of sound.
 
+use std::error::Error;
+
 use axum::extract::Multipart;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::http::StatusCode;
@@ -72,17 +74,7 @@ impl Form {
         file_bytes_max: usize,
     ) -> Result<Self, Refusal> {
         let mut parts = Parts::default();
-        let broken = |e: MultipartError| Refusal {
-            status: e.status(),
-            code: if e.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                "too_large"
-            } else {
-                "bad_body"
-            },
-            param: None,
-            message: e.body_text(),
-        };
-        while let Some(field) = multipart.next_field().await.map_err(broken)? {
+        while let Some(field) = multipart.next_field().await.map_err(|e| broken(&e, None))? {
             match field.name() {
                 Some("name") => parts.name = Some(text(field, "name", NAME_CHARS_MAX).await?),
                 Some("reference") => {
@@ -153,10 +145,23 @@ async fn bytes(
             Ok(Some(chunk)) if bytes.len() + chunk.len() > bytes_max => return Err(too_large()),
             Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
             Err(e) if e.status() == StatusCode::PAYLOAD_TOO_LARGE => return Err(too_large()),
-            Err(e) => {
-                let (status, message) = (e.status(), e.body_text());
-                return Err(Refusal { status, code: "bad_body", param: Some(part), message });
-            }
+            Err(e) => return Err(broken(&e, Some(part))),
         }
+    }
+}
+
+/// What is wrong with the body that a form comes in.
+fn broken(error: &MultipartError, param: Option<&'static str>) -> Refusal {
+    match error.status() {
+        status @ StatusCode::PAYLOAD_TOO_LARGE => {
+            Refusal { status, code: "too_large", param, message: error.body_text() }
+        }
+        // It could not be read to its end, and only the first cause of that says why. Never a fault of ours.
+        status if status.is_server_error() => {
+            let causes = std::iter::successors(error.source(), |&cause| cause.source());
+            let message = causes.last().map_or_else(|| error.body_text(), ToString::to_string);
+            Refusal { status: StatusCode::BAD_REQUEST, code: "bad_body", param, message }
+        }
+        status => Refusal { status, code: "bad_body", param, message: error.body_text() },
     }
 }

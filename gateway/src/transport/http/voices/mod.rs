@@ -26,6 +26,8 @@ use crate::config::VoiceUploads;
 use crate::server::{Server, unix_ms};
 use crate::voices::{Refused, Stored, Voices};
 
+/// Where all voices are.
+pub(crate) const PATH: &str = "/v1/voices";
 /// What a form may have beside its file: names, references, boundaries.
 const FORM_BYTES: usize = 512 << 10;
 /// The most of a recording that is used, in seconds.
