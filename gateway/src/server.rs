@@ -27,6 +27,7 @@ use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
 use crate::sessions::{Admission, Refused, Sessions};
 use crate::transport::accept::Acceptor;
+use crate::transport::http::cors;
 use crate::transport::http::gate::{self, too_many};
 use crate::transport::{http, ws};
 use crate::voices::Voices;
@@ -198,13 +199,19 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/tts", ws::speaks(LiveKit::make))
         .route("/v1/tts", ws::speaks(LiveKit::make))
         .route("/v1/audio/speech", post(http::speech::speak))
-        .route("/v1/voices", http::voices::all(&server.config.voices))
+        .route(http::voices::PATH, http::voices::all(&server.config.voices))
         .route("/v1/voices/{id}", http::voices::one())
         .route("/v1/models", get(http::models))
         .route("/v1/engine", get(http::engine))
         .route("/v1/text", post(http::text::said))
         .route("/v1/tokens", post(http::tokens::issue))
-        .route_layer(middleware::from_fn_with_state(server.clone(), gate::gate));
+        .route_layer(middleware::from_fn_with_state(server.clone(), gate::gate))
+        // Before browsers are answered, who ask with a method that no route has.
+        .method_not_allowed_fallback(not_found);
+    let guarded = match cors::layer(&server.config.server.origins, server.locks.is_closed()) {
+        Some(cors) => guarded.layer(cors),
+        None => guarded,
+    };
     Router::new()
         .merge(guarded)
         .route("/metrics", get(http::metrics))

@@ -18,4 +18,4 @@ pub(crate) use allowance::{Over, Place};
 pub(crate) use credential::credential;
 pub(crate) use keyring::{Caller, Denied};
 pub use keyring::{Keyring, KeyringError, digest_of};
-pub(crate) use origin::{client_address, is_welcome};
+pub(crate) use origin::{client_address, is_listed, is_welcome};

@@ -14,12 +14,17 @@ use crate::config::Network;
 pub(crate) fn is_welcome(headers: &HeaderMap, allowed: &[String], is_closed: bool) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else { return true };
     let Ok(origin) = origin.to_str() else { return false };
-    if allowed.iter().any(|a| a == "*" || a.eq_ignore_ascii_case(origin)) {
+    if is_listed(origin, allowed) {
         return true;
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let (Some((_, origin)), Some(host)) = (origin.split_once("://"), host) else { return false };
     origin.eq_ignore_ascii_case(host) && (is_closed || is_local_name(host))
+}
+
+/// Whether a page is on the list, as `scheme://host[:port]`.
+pub(crate) fn is_listed(origin: &str, allowed: &[String]) -> bool {
+    allowed.iter().any(|a| a == "*" || a.eq_ignore_ascii_case(origin))
 }
 
 /// Whether a host of a request can only mean this machine or an address, never a name that somebody registered.
