@@ -1,0 +1,39 @@
+"""Plays all cases, or those of the clients that are named: `python -m checks [-v] [CLIENT..]`."""
+
+import argparse
+import asyncio
+import importlib
+import sys
+
+from .server import Servers
+from .suite import Case, play
+
+# Modules by the clients in them, in the order in which they are played.
+MODULES = ["openai_sdk", "openai_node", "openai_pipecat", "openai_livekit"]
+
+
+async def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("clients", nargs="*", help="names of clients, or how they begin")
+    parser.add_argument("-v", "--verbose", action="store_true", help="tell where a case failed")
+    arguments = parser.parse_args()
+    cases = [case for case in all_cases() if is_wanted(case, arguments.clients)]
+    if not cases:
+        parser.error(f"no client is called {' or '.join(arguments.clients)}")
+    async with Servers() as servers:
+        passed = [await play(case, servers, arguments.verbose) for case in cases]
+    print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed")
+    return 0 if all(passed) else 1
+
+
+def all_cases() -> list[Case]:
+    modules = [importlib.import_module(f".{name}", __package__) for name in MODULES]
+    return [case for module in modules for case in module.suite.cases]
+
+
+def is_wanted(case: Case, names: list[str]) -> bool:
+    return not names or any(case.client.startswith(name) for name in names)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))

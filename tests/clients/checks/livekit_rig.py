@@ -1,0 +1,135 @@
+"""The turns that every speech plugin of LiveKit Agents has to manage."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+import numpy as np
+from livekit.agents import APIConnectOptions, APIStatusError, tts
+
+from . import sound, texts
+from .server import POLL_S, Server, Servers
+from .suite import Suite
+
+# A refusal is to be seen, not to be tried again.
+ONCE = APIConnectOptions(max_retry=0, timeout=10)
+
+Make = Callable[[Server], contextlib.AbstractAsyncContextManager[tts.TTS]]
+
+
+class Turn:
+    """One turn on a stream of its own, which is closed behind it. Use as a context manager."""
+
+    def __init__(self, speaker: tts.TTS) -> None:
+        self.stream = speaker.stream(conn_options=ONCE)
+        self.frames: list[np.ndarray] = []
+
+    async def __aenter__(self) -> "Turn":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stream.aclose()
+
+    def say(self, text: str) -> None:
+        """A turn of the language model, token by token."""
+        self.begin(text)
+        self.stream.end_input()
+
+    def begin(self, text: str) -> None:
+        """The same without its end."""
+        for token in texts.tokens(text):
+            self.stream.push_text(token)
+
+    async def heard(self) -> AsyncIterator[None]:
+        """Goes on with each piece of sound."""
+        async for event in self.stream:
+            self.frames.append(np.frombuffer(event.frame.data, "<i2").astype(np.float32) / 32_768)
+            yield
+
+    def sound(self) -> np.ndarray:
+        return np.concatenate(self.frames)
+
+
+async def whole(speaker: tts.TTS, text: str) -> np.ndarray:
+    """A whole turn, token by token."""
+    async with Turn(speaker) as turn:
+        turn.say(text)
+        async for _ in turn.heard():
+            pass
+    return turn.sound()
+
+
+def add_turns(suite: Suite, make: Make, pad_s: float = 0) -> None:
+    """Adds the turns that a plugin for any surface has to manage; `pad_s` is what its codec adds to each context."""
+
+    async def whole_turn(speaker: tts.TTS, server: Server, text: str) -> None:
+        latest = await server.latest()
+        samples = await whole(speaker, text)
+        contexts = await server.contexts(latest)
+        sound.check_said(contexts, text)
+        sound.check_contexts(samples, speaker.sample_rate, contexts, pad_s)
+
+    @suite.case("short turn")
+    async def short(servers: Servers) -> None:
+        server = await servers.get("fast")
+        async with make(server) as speaker:
+            await whole_turn(speaker, server, texts.SHORT)
+
+    @suite.case("long turn, closed after its end, then another turn")
+    async def long(servers: Servers) -> None:
+        server = await servers.get("fast")
+        async with make(server) as speaker:
+            await whole_turn(speaker, server, texts.LONG)
+            await whole_turn(speaker, server, texts.SHORT)
+
+    async def interrupted(servers: Servers, is_all_sent: bool) -> None:
+        server = await servers.get("slow")
+        async with make(server) as speaker:
+            latest = await server.latest()
+            async with Turn(speaker) as turn:
+                (turn.say if is_all_sent else turn.begin)(texts.LONG)
+                pieces = turn.heard()
+                await anext(pieces)
+                assert (await server.held()).contexts > 0, "there is nothing to break off"
+            await server.until_idle()
+            sound.check_broken_off(await server.contexts(latest), texts.LONG)
+            await whole_turn(speaker, server, texts.SHORT)
+
+    @suite.case("barge-in in the middle, then another turn")
+    async def barge_in(servers: Servers) -> None:
+        await interrupted(servers, is_all_sent=True)
+
+    @suite.case("barge-in while text is still coming")
+    async def barge_in_early(servers: Servers) -> None:
+        await interrupted(servers, is_all_sent=False)
+
+
+def add_refusals(suite: Suite, make: Make, make_with_bad_key: Make) -> None:
+    """Adds the refusals: no good key, no room."""
+
+    @suite.case("refused: no good key")
+    async def bad_key(servers: Servers) -> None:
+        server = await servers.get("closed")
+        async with make_with_bad_key(server) as speaker:
+            assert (await refusal(speaker)).status_code == 401
+        async with make(server) as speaker:
+            assert len(await whole(speaker, texts.SHORT))
+
+    @suite.case("refused while full")
+    async def full(servers: Servers) -> None:
+        server = await servers.get("small")
+        async with make(server) as first, make(server) as second:
+            async with Turn(first) as turn:
+                turn.say(texts.LONG)
+                while (await server.held()).contexts == 0:
+                    await asyncio.sleep(POLL_S)
+                assert (await refusal(second)).status_code == 503
+
+
+async def refusal(speaker: tts.TTS) -> APIStatusError:
+    """The error with which a turn must end."""
+    try:
+        await whole(speaker, texts.SHORT)
+    except APIStatusError as error:
+        return error
+    raise AssertionError("there was no APIStatusError")
