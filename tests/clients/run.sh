@@ -17,4 +17,5 @@ if ! cmp -s js/package-lock.json js/node_modules/installed.json; then
   cp js/package-lock.json js/node_modules/installed.json
 fi
 [ -n "${DOVECOTE:-}" ] || cargo build --workspace --locked --quiet
+export PYTHONPATH=$ROOT/clients/python/src
 exec "$VENV/bin/python" -m checks "$@"

@@ -9,7 +9,7 @@ from .server import Servers
 from .suite import Case, play
 
 # Modules by the clients in them, in the order in which they are played.
-MODULES = ["openai_sdk", "openai_node", "openai_pipecat", "openai_livekit"]
+MODULES = ["openai_sdk", "openai_node", "openai_pipecat", "openai_livekit", "native_python", "native_pipecat"]
 
 
 async def main() -> int:
