@@ -254,10 +254,16 @@ mod tests {
         ("de", include_str!("data/de.rbnf")),
         ("es", concat!(include_str!("data/es.rbnf"), include_str!("language/spanish/rules.rbnf"))),
         ("fr", include_str!("data/fr.rbnf")),
-        ("it", include_str!("data/it.rbnf")),
+        ("it", concat!(include_str!("data/it.rbnf"), include_str!("language/italian/rules.rbnf"))),
         ("nl", include_str!("data/nl.rbnf")),
         ("pt", include_str!("data/pt.rbnf")),
-        ("pt-PT", include_str!("data/pt-PT.rbnf")),
+        (
+            "pt-PT",
+            concat!(
+                include_str!("data/pt-PT.rbnf"),
+                include_str!("language/portuguese/portugal.rbnf")
+            ),
+        ),
     ];
 
     fn say(language: &str, set: &str, n: u64) -> String {
@@ -319,6 +325,8 @@ mod tests {
             ("pt", "spellout-numbering", 16, "dezesseis"),
             ("pt", "spellout-numbering", 2_000_000, "dois milhões"),
             ("pt-PT", "spellout-numbering", 16, "dezasseis"),
+            ("pt-PT", "spoken-masculine", 1_500_000_000, "mil e quinhentos milhões"),
+            ("pt-PT", "spoken-feminine", 2_000_000_002, "dois mil milhões e duas"),
             ("pt", "spellout-ordinal-feminine", 22, "vigésima segunda"),
         ] {
             assert_eq!(say(language, set, n), words, "{language} {set} {n}");

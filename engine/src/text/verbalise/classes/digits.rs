@@ -24,7 +24,12 @@ pub(super) fn dotted<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
     }
     // 1.234.567 is a number where points part groups.
     let groups = parts[1..].iter().all(|p| p.len() == 3) && parts[0].len() <= 3;
-    let grouped = speech.tongue.locale.marks().group == '.' && groups && parts.len() != 4;
+    let byte = |p: &&[char]| {
+        let text: String = p.iter().collect();
+        text.parse::<u8>().is_ok() && (text.len() == 1 || !text.starts_with('0'))
+    };
+    let address = parts.len() == 4 && parts.iter().all(byte);
+    let grouped = speech.tongue.locale.marks().group == '.' && groups && !address;
     if parts.len() < 3 || grouped {
         return None;
     }
@@ -64,7 +69,9 @@ pub(super) fn grouped<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>
     let before = scan.label_before();
     // "CA 90001"
     let state = before.len() == 2 && scan.word_before_is_loud() && found.total == 5;
-    let known = state || speech.language().digit_openers.contains(&before.as_str());
+    // l'ordine 48213977
+    let last = before.rsplit(['\'', '’']).next().unwrap_or_default();
+    let known = state || speech.language().digit_openers.contains(&last);
     if !(found.is_number_of_digits(known) || found.is_telephone(speech)) {
         return None;
     }
@@ -83,7 +90,9 @@ fn group(digits: &str, all: &Groups<'_>, speech: &Speech) -> String {
     let toll_free = digits.len() == 3 && digits.ends_with("00") && !digits.starts_with('0');
     let first_groups = all.groups.iter().take(2).any(|g| g == digits);
     match digits.parse() {
-        Ok(n) if toll_free && first_groups && all.total <= 11 => speech.count(n),
+        Ok(n) if toll_free && first_groups && all.groups.len() > 2 && all.total <= 11 => {
+            speech.count(n)
+        }
         _ => (speech.language().group)(speech, digits),
     }
 }

@@ -81,7 +81,7 @@ fn magnitude<'a>(
             && word.eat_str(m.written, !short)
             && word.at_word_end();
         // "200 mil": words that agree with what they count are plain text elsewhere.
-        let whole = m.written.len() > 2;
+        let whole = m.written.len() > 1 && m.written.starts_with(char::is_lowercase);
         let priced = word.next_visible().is_some_and(|c| "€$£".contains(c));
         let telling =
             (money && (!parted || whole || priced)) || (!parted && is_large(m, word, speech));

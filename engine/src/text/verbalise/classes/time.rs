@@ -141,7 +141,7 @@ fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
     Some((scan, Found { time, marked, signed: false, ratio_like, dotted }))
 }
 
-/// A sign for hours: behind a time that has minutes, or with minutes behind it, which come back.
+/// A sign for hours: behind a time that has minutes, or behind hours with minutes behind it.
 fn hours<'a>(scan: Scan<'a>, minutes: bool, speech: &Speech) -> Option<(Scan<'a>, Option<u32>)> {
     let mut start = scan;
     start.blank();

@@ -67,7 +67,10 @@ def words(root, language):
         names = currencies.get(code)
         if names:
             other = names.get("displayName-count-other", names["displayName"])
-            yield ["money", code, names.get("displayName-count-one", other), other]
+            pair = [names.get("displayName-count-one", other), other]
+            if language.startswith("pt"):  # written with a capital letter in lists only
+                pair = [name[0].lower() + name[1:] for name in pair]
+            yield ["money", code, *pair]
     units = read(root, "cldr-units-full", language, "units.json")["units"]["long"]
     for name in UNITS:
         unit = units[name]

@@ -7,7 +7,9 @@ mod dutch;
 mod english;
 mod french;
 mod german;
+mod italian;
 mod other;
+mod portuguese;
 mod romance;
 mod spanish;
 pub(super) mod units;
@@ -363,17 +365,17 @@ impl Tongue {
                 (data!("fr.rbnf"), data!("fr.words"), data!("fr.emoji"), &french::FRENCH)
             }
             ids::Language::Italian => {
-                (data!("it.rbnf"), data!("it.words"), data!("it.emoji"), &other::ITALIAN)
+                (italian::RULES, data!("it.words"), data!("it.emoji"), &italian::ITALIAN)
             }
             ids::Language::Dutch => {
                 (data!("nl.rbnf"), data!("nl.words"), data!("nl.emoji"), &dutch::DUTCH)
             }
             ids::Language::Portuguese => {
-                (data!("pt.rbnf"), data!("pt.words"), data!("pt.emoji"), &other::PORTUGUESE)
+                (data!("pt.rbnf"), data!("pt.words"), data!("pt.emoji"), &portuguese::PORTUGUESE)
             }
         };
         let (rules, region) = match locale.tag() {
-            "pt-PT" | "pt-AO" => (data!("pt-PT.rbnf"), data!("pt-PT.words")),
+            "pt-PT" | "pt-AO" => (portuguese::RULES_OF_PORTUGAL, data!("pt-PT.words")),
             "de-AT" => (rules, data!("de-AT.words")),
             "de-CH" => (data!("de-CH.rbnf"), data!("de-CH.words")),
             "fr-BE" => (data!("fr-BE.rbnf"), ""),
@@ -383,6 +385,7 @@ impl Tongue {
             _ => (rules, ""),
         };
         let language = match locale.tag() {
+            "pt-PT" | "pt-AO" => &portuguese::OF_PORTUGAL,
             "es-MX" | "es-AR" | "es-CL" | "es-CO" => &spanish::WITH_PESOS,
             _ => language,
         };

@@ -11,17 +11,6 @@ const GENDERS: [&str; 3] =
 const ORDINALS: [&str; 3] =
     ["spellout-ordinal-masculine", "spellout-ordinal-feminine", "spellout-ordinal-masculine"];
 
-pub(super) const ITALIAN: Language = Language {
-    words: Words { minus: "meno", percent: "per cento", to: "a", and: "e", ..NO_WORDS },
-    ..BARE
-};
-
-pub(super) const PORTUGUESE: Language = Language {
-    is_one: |number| number.is(0) || number.is(1),
-    words: Words { minus: "menos", percent: "por cento", to: "a", and: "e", ..NO_WORDS },
-    ..BARE
-};
-
 /// A language of which only the numbers are known.
 pub(super) const BARE: Language = Language {
     counting: "spellout-numbering",

@@ -4,6 +4,8 @@ mod dutch;
 mod english;
 mod french;
 mod german;
+mod italian;
+mod portuguese;
 mod spanish;
 
 use proptest::prelude::*;
@@ -82,8 +84,16 @@ fn emoji_are_named_where_they_are_not_dropped() {
 fn spoken_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(
-            [dutch::PIECES, english::PIECES, french::PIECES, german::PIECES, spanish::PIECES]
-                .concat()
+            [
+                dutch::PIECES,
+                english::PIECES,
+                french::PIECES,
+                german::PIECES,
+                italian::PIECES,
+                portuguese::PIECES,
+                spanish::PIECES,
+            ]
+            .concat()
         )
         .prop_map(str::to_owned),
         "(?s).{0,4}",

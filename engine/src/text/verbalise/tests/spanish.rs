@@ -385,3 +385,21 @@ fn america() {
         ],
     );
 }
+
+#[test]
+fn more_times_and_numbers() {
+    check(
+        "es-ES",
+        SPACED,
+        &[
+            ("a las 15:00 horas", "a las quince horas"),
+            ("de 9 h a 17 h", "de nueve horas a diecisiete horas"),
+            ("9h-17h", "nueve a diecisiete"),
+            ("1.000.000.000 de euros", "mil millones de euros"),
+            (
+                "los 192.168.100.200 y 1.234.567.890",
+                "los uno nueve dos punto uno seis ocho punto uno cero cero punto dos cero cero y mil doscientos treinta y cuatro millones quinientos sesenta y siete mil ochocientos noventa",
+            ),
+        ],
+    );
+}

@@ -106,7 +106,7 @@ pub(super) const SPANISH: Language = Language {
     capital_nouns: false,
     dotted_days: false,
     bare_percent: true,
-    hour_signs: &["hrs", "hs", "h"],
+    hour_signs: &["horas", "hrs", "hs", "h"],
     telephones: &[&[3, 3, 3], &[3, 2, 2, 2], &[2, 3, 2, 2], &[2, 4, 4]],
     ordered,
     day_last: false,
