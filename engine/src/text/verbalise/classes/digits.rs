@@ -155,7 +155,9 @@ impl<'a> Groups<'a> {
     fn is_telephone(&self, speech: &Speech) -> bool {
         let lengths = || self.groups.iter().map(String::len);
         let known = speech.language().telephones.iter().any(|t| t.iter().copied().eq(lengths()));
+        let years = self.groups.iter().all(|g| g.len() == 4 && ("1000".."2200").contains(&&**g));
         known
+            && !years
             && (self.points == 0
                 || (self.points + 1 == self.groups.len() && self.groups[0].starts_with('0')))
             && !measure::is_measured(self.end, speech)

@@ -79,6 +79,7 @@ const SIGNS: &[Rule] = &[
     measure::read,
     number::decade,
     number::short_year,
+    number::negative_fraction,
     number::plain,
     address::read,
     sign::tagged,

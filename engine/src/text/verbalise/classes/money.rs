@@ -72,6 +72,7 @@ fn before<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Vec<Amount>
         range.blank();
         if let Some((behind_sign, _)) = named(range, speech) {
             range = behind_sign;
+            range.blank();
         }
         if let Some((range_end, second)) = amount(range, speech) {
             amounts.push(second);

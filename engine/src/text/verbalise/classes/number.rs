@@ -201,9 +201,14 @@ pub(super) fn short_year<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Read
     scan.eat_if(|c| matches!(c, '\'' | '’' | '‘')).filter(|_| open)?;
     let digits: String = scan.digits().iter().collect();
     let n = digits.parse().ok().filter(|_| digits.len() == 2 && scan.at_word_end())?;
-    let said = speech.count(n);
-    let nought = digits.starts_with('0') && n > 0;
-    Some((scan, if nought { format!("{} {said}", speech.words().oh) } else { said }))
+    let said = match speech.words().oh {
+        oh if digits.starts_with('0') && n > 0 && !oh.is_empty() => {
+            format!("{oh} {}", speech.count(n))
+        }
+        _ if digits.starts_with('0') => speech.digits(&digits),
+        _ => speech.count(n),
+    };
+    Some((scan, said))
 }
 
 /// 1/2, 3 1/2, 24/7, 120/80, ½, 3½.
@@ -250,6 +255,17 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
         return Some(measure::with_noun(scan, said, false, speech));
     }
     say_fraction(scan, whole, above, below, speech)
+}
+
+/// -1/2
+pub(super) fn negative_fraction<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    scan.peek().filter(|&c| is_minus(c) && may_be_sign(scan))?;
+    let mut part = scan.skip(1);
+    let above = plain_digits(&mut part)?;
+    let stroke = part.eat_if(|c| c == '/' || c == '⁄').is_some();
+    plain_digits(&mut part).filter(|&below| stroke && is_fraction(above, below))?;
+    let (end, said) = fraction(scan.skip(1), speech)?;
+    Some((end, format!("{} {said}", speech.words().minus)))
 }
 
 /// A sign that is a fraction: half, thirds, quarters and so on.
@@ -301,7 +317,7 @@ pub(super) fn say_fraction<'a>(
 
 /// Whether two numbers at a stroke are a part of one: less than one, and of a usual size.
 fn is_fraction(above: u64, below: u64) -> bool {
-    above < below && matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100)
+    above < below && matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100 | 1_000)
 }
 
 /// 1e6, 1.5e-3
@@ -388,7 +404,7 @@ fn range<'a>(
     }
     let say = |amount: &Amount, n: u64| {
         let as_year = year && amount.number.fraction.is_empty() && POSSIBLE_YEARS.contains(&n);
-        if as_year { speech.year(n) } else { amount.alone(speech) }
+        if as_year { speech.year(n) } else { bare(amount, end, speech) }
     };
     let (from_said, to_said) = (say(first, from), say(&second, to));
     if (from, to) == (50, 50) {

@@ -119,8 +119,9 @@ fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
         }
     }
     let signed = hours(scan, minutes, speech);
-    if let Some((end, minute)) = signed {
+    if let Some((end, minute, lasting)) = signed {
         time.minute = minute.unwrap_or(time.minute);
+        time.lasting = lasting;
         time.named = true;
         minutes = true;
         scan = end;
@@ -141,8 +142,13 @@ fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
     Some((scan, Found { time, marked, signed: false, ratio_like, dotted }))
 }
 
-/// A sign for hours: behind a time that has minutes, or behind hours with minutes behind it.
-fn hours<'a>(scan: Scan<'a>, minutes: bool, speech: &Speech) -> Option<(Scan<'a>, Option<u32>)> {
+/// A sign for hours: behind a time that has minutes, or behind hours with minutes behind it; whether these have
+/// a sign as well.
+fn hours<'a>(
+    scan: Scan<'a>,
+    minutes: bool,
+    speech: &Speech,
+) -> Option<(Scan<'a>, Option<u32>, bool)> {
     let mut start = scan;
     start.blank();
     let sign = |sign: &&str| {
@@ -151,7 +157,7 @@ fn hours<'a>(scan: Scan<'a>, minutes: bool, speech: &Speech) -> Option<(Scan<'a>
     };
     let mut end = speech.language().hour_signs.iter().find_map(sign)?;
     if minutes {
-        return end.at_word_end().then_some((end, None));
+        return end.at_word_end().then_some((end, None, false));
     }
     end.blank();
     let digits = end.digits();
@@ -163,9 +169,9 @@ fn hours<'a>(scan: Scan<'a>, minutes: bool, speech: &Speech) -> Option<(Scan<'a>
         if unit.next_visible().is_some_and(|c| c.is_ascii_digit()) {
             return None;
         }
-        end = unit;
+        return Some((unit, Some(minute), true));
     }
-    Some((end, Some(minute)))
+    Some((end, Some(minute), false))
 }
 
 /// am, a.m., PM, with the period that belongs to it.

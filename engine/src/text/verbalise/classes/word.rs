@@ -57,7 +57,11 @@ pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Readin
     if dotted && closes(found, behind, speech) {
         return Some((end, spoken));
     }
-    let joined = dotted || found.kind == Short::Title;
+    let joined = match found.kind {
+        Short::Title => true,
+        Short::Number => false,
+        _ => dotted,
+    };
     Some(if joined { with_next_word(behind, spoken) } else { (behind, spoken) })
 }
 
@@ -175,12 +179,20 @@ fn holds(
             let certain = !ambiguous && dotted;
             // "ING Direct" and "D" are no titles.
             let loud = !dotted && !end.since(scan).iter().any(|c| c.is_lowercase());
-            let holds = if capital { name || certain } else { name && certain } && !loud;
+            let roman = roman_value(behind.next_word()).is_some();
+            let holds = if capital { name || certain } else { name && certain && !roman } && !loud;
             holds && !(ambiguous && is_behind_name(scan, speech))
         }
         Short::Number => {
-            let number = next.is_some_and(|c| c.is_ascii_digit() || c == '#');
-            let telling = dotted || (capital && short.written.len() > 1);
+            // "Vol. II", but "No. I think".
+            let word = behind.next_word();
+            let small = !speech.language().small_months
+                && speech.language().small_words.contains(&&*lower_case(word));
+            let letter = matches!(word, ['L' | 'C' | 'D' | 'M']);
+            let roman = dotted && !small && !letter && roman_value(word).is_some();
+            let number = roman || next.is_some_and(|c| c.is_ascii_digit() || c == '#');
+            let lower = end.since(scan).iter().any(|c| c.is_lowercase());
+            let telling = dotted || (capital && lower && short.written.len() > 1);
             number && telling && (same_line || dotted)
         }
         Short::Behind | Short::Name => {

@@ -78,6 +78,8 @@ pub(super) struct Time {
     pub(super) half: Option<Half>,
     /// A sign for hours was written.
     pub(super) named: bool,
+    /// One for minutes as well: it may be a length of time.
+    pub(super) lasting: bool,
 }
 
 /// Half of the day.

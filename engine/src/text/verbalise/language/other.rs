@@ -1,4 +1,4 @@
-//! Languages whose numbers are read, and little else.
+//! What every language but English starts from: whole numbers and decimals, and little else.
 
 use super::{Date, Language, Time, Words};
 use crate::text::verbalise::names::Gender;

@@ -336,3 +336,44 @@ fn signs() {
         ],
     );
 }
+
+#[test]
+fn what_agents_write() {
+    check(
+        "it-IT",
+        SPACED,
+        &[
+            ("gli anni '80 e '90", "gli anni ottanta e novanta"),
+            ("nel '68", "nel sessantotto"),
+            ("nel '08", "nel zero otto"),
+            ("1h 30min", "un'ora e trenta minuti"),
+            ("1 h 30 min", "un'ora trenta minuti"),
+            ("cap. III", "capitolo tre"),
+            ("vol. I", "volume uno"),
+            ("l'1 maggio", "l'uno maggio"),
+            ("20mila euro", "ventimila euro"),
+            ("100 mila persone", "centomila persone"),
+            ("20mila €", "ventimila euro"),
+            ("sec. XIX", "secolo diciannovesimo"),
+            ("V secolo a.C.", "quinto secolo avanti Cristo."),
+            ("3x più veloce", "tre volte più veloce"),
+            ("1 h", "un'ora"),
+            ("dell'1%", "dell'uno per cento"),
+            ("l'80%", "l'ottanta per cento"),
+            ("lun-ven", "lunedì a venerdì"),
+            ("C.so Italia 5", "Corso Italia cinque"),
+            ("S.p.A.", "Società per azioni."),
+            ("Gent.ma Sig.ra Rossi", "Gentilissima Signora Rossi"),
+            (
+                "P.IVA 01234567890",
+                "Partita Iva zero uno due tre quattro cinque sei sette otto nove zero",
+            ),
+            ("02 1234567", "zero due, uno due tre quattro cinque sei sette"),
+            ("2° classificato", "secondo classificato"),
+            ("5ª B", "quinta B"),
+            ("del 5/3/26", "del cinque marzo duemilaventisei"),
+            ("1001 notti", "milleuno notti"),
+            ("30° all'ombra", "trenta gradi all'ombra"),
+        ],
+    );
+}

@@ -346,6 +346,40 @@ fn signs() {
 }
 
 #[test]
+fn what_agents_write() {
+    check(
+        "pt-BR",
+        SPACED,
+        &[
+            ("1h30min", "uma hora e trinta minutos"),
+            ("1 h 30 min", "uma hora e trinta minutos"),
+            ("às 1h30", "às uma e meia"),
+            ("vol. II e cap. III", "volume dois e capítulo três"),
+            ("4002-8922", "quatro zero zero dois, oito nove dois dois"),
+            ("1990-2000", "mil novecentos e noventa a dois mil"),
+            ("2x por dia", "duas vezes por dia"),
+            ("2 x 3", "duas vezes três"),
+            ("R$ 10-R$ 20", "dez a vinte reais"),
+            ("-1/2", "menos um meio"),
+            ("21-22 pessoas", "vinte e uma a vinte e duas pessoas"),
+            ("30x20 cm", "trinta por vinte centímetros"),
+            ("os anos '90", "os anos noventa"),
+            ("D. João VI", "dom João sexto"),
+            ("às 0h30", "às zero e trinta"),
+            ("R$ 2,5 bi", "dois vírgula cinco bilhões de reais"),
+            ("joao.silva@empresa.com.br", "joao ponto silva arroba empresa ponto com ponto B R"),
+            ("Profa. Ana", "professora Ana"),
+            ("Art. 5º", "artigo quinto"),
+            ("art. 37, § 4º", "artigo trinta e sete, parágrafo quarto"),
+            ("8h-18h", "oito horas a dezoito horas"),
+            ("0800-123-4567", "zero oito zero zero, um dois três, quatro cinco seis sete"),
+            ("1001 noites", "mil e uma noites"),
+            ("empatou 2-2", "empatou dois a dois"),
+        ],
+    );
+}
+
+#[test]
 fn portugal() {
     check(
         "pt-PT",

@@ -403,3 +403,40 @@ fn more_times_and_numbers() {
         ],
     );
 }
+
+#[test]
+fn what_agents_write() {
+    check(
+        "es-ES",
+        SPACED,
+        &[
+            ("1 h 30 min", "una hora y treinta minutos"),
+            ("cap. III y vol. II", "capítulo tres y volumen dos"),
+            ("Art. II", "artículo dos"),
+            ("1 1/2 kg", "uno y medio kilogramos"),
+            ("-1/2", "menos un medio"),
+            ("3/1000", "tres milésimos"),
+            ("los '90 y los 90s", "los noventa y los noventa"),
+            ("21-22 personas", "veintiuna a veintidós personas"),
+            ("10x más rápido", "diez veces más rápido"),
+            ("2 x 3", "dos veces tres"),
+            ("el s. XXI", "el siglo veintiuno"),
+            ("el Cap. Pérez", "el capitán Pérez"),
+            ("cap. I", "capítulo uno"),
+            ("1,01 €", "un euro con un céntimo"),
+            ("el siglo V a. C.", "el siglo cinco antes de Cristo."),
+            ("2020-2021", "dos mil veinte a dos mil veintiuno"),
+            ("la década de 1990", "la década de mil novecientos noventa"),
+            ("15.000.000 €", "quince millones de euros"),
+            ("500 mil euros", "quinientos mil euros"),
+            ("25.ª edición", "vigésima quinta edición"),
+            ("juan.perez@empresa.es", "juan punto perez arroba empresa punto es"),
+            ("1001 noches", "mil una noches"),
+            ("perdieron 3-0 ante", "perdieron tres a cero ante"),
+            ("Avda. América", "avenida América"),
+            ("H2O", "H dos O"),
+            ("M-30", "M treinta"),
+            ("El 31 de dic. de 2026", "El treinta y uno de diciembre de dos mil veintiséis"),
+        ],
+    );
+}

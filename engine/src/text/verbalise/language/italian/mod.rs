@@ -78,7 +78,7 @@ pub(super) const ITALIAN: Language = Language {
     day_openers: words::DAY_OPENERS,
     ratio_openers: words::RATIO_OPENERS,
     digit_openers: words::DIGIT_OPENERS,
-    decade_openers: &[],
+    decade_openers: &["gli", "anni", "negli", "degli"],
     short_calls: &[],
     pair_openers: &[],
     streets: &[],
@@ -99,7 +99,7 @@ pub(super) const ITALIAN: Language = Language {
     ordered,
     day_last: false,
     halves: true,
-    decades: None,
+    decades: Some(str::to_owned),
     regnal,
     plural: |letters| letters.to_owned(),
     mixed: |whole, part, (above, below)| {
@@ -113,7 +113,7 @@ pub(super) const ITALIAN: Language = Language {
     before_noun,
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} e {part} {cents}"),
-    readings: &[pointed_time, degrees, elided, number_sign],
+    readings: &[pointed_time, degrees, elided, number_sign, thousands],
     is_counted: |behind| romance::is_counted(behind, nouns::gender),
     ..BARE
 };
@@ -153,6 +153,15 @@ fn degrees<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         None if n == 1 => Some((scan, "un grado".to_owned())),
         None => Some((scan, format!("{} gradi", speech.count(n)))),
     }
+}
+
+/// 20mila, 20 mila: one word.
+fn thousands<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let digits: String = scan.digits().iter().collect();
+    let n: u64 = digits.parse().ok().filter(|n| (2..1_000).contains(n))?;
+    scan.blank();
+    let mila = scan.eat_str("mila", true) && scan.at_word_end();
+    mila.then(|| (scan, speech.count(n * 1_000)))
 }
 
 /// n° 5: the sign of degrees for a raised o.
@@ -196,14 +205,16 @@ fn ordered(speech: &Speech, n: u64, noun: &str) -> Option<String> {
 
 /// Luigi quattordicesimo, Elisabetta seconda.
 fn regnal(speech: &Speech, n: u64, name: &str) -> String {
-    let man = name.ends_with(['o', 'i', 'e']) || matches!(name, "luca" | "andrea" | "enea");
-    speech.ordinal(n, if man { Gender::Masculine } else { Gender::Feminine })
+    let woman = name.ends_with('a') && !matches!(name, "luca" | "andrea" | "enea");
+    speech.ordinal(n, if woman { Gender::Feminine } else { Gender::Masculine })
 }
 
 /// primo maggio duemilaventisei
-fn date(speech: &Speech, date: &Date, _: &str) -> String {
+fn date(speech: &Speech, date: &Date, before: &str) -> String {
     let weekday = date.weekday.map(|day| speech.names().day(day).to_owned());
     let day = date.day.map(|day| match day {
+        // "l'1 maggio" has no room for more.
+        1 if !date.ordinal && before.ends_with(['\'', '’']) => speech.count(1),
         1 => "primo".to_owned(),
         day => speech.count(day.into()),
     });
@@ -228,6 +239,10 @@ fn time(speech: &Speech, time: &Time) -> String {
             counted(minute, "minuto", "minuti"),
             counted(second, "secondo", "secondi")
         ),
+        (minute, None) if time.lasting => {
+            let hours = counted(time.hour, "ora", "ore").replace("un ora", "un'ora");
+            format!("{hours} e {}", counted(minute, "minuto", "minuti"))
+        }
         (0, None) if time.named => counted(time.hour, "ora", "ore").replace("un ora", "un'ora"),
         (0, None) if time.hour == 0 => "zero".to_owned(),
         (0, None) => hours,

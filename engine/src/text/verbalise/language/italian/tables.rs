@@ -44,6 +44,7 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("GWh", "gigawattora|gigawattora"),
     ("MWh", "megawattora|megawattora"),
     ("pz", "pezzo|pezzi"),
+    ("x", "volta|volte"),
 ];
 
 const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
@@ -77,7 +78,7 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("spett", "spettabile", Short::Title),
     short("spett.le", "spettabile", Short::Always),
     short("cap", "capitano", Short::Title),
-    short("cap", "capitolo", Short::Dotted),
+    short("cap", "capitolo", Short::Number),
     short("col", "colonnello", Short::Title),
     short("gen", "generale", Short::Title),
     short("ten", "tenente", Short::Title),
@@ -105,7 +106,7 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("tab", "tabella", Short::Number),
     short("par", "paragrafo", Short::Number),
     short("int", "interno", Short::Number),
-    short("sec", "secolo", Short::Dotted),
+    short("sec", "secolo", Short::Always),
     short("tel", "telefono", Short::Dotted),
     short("cell", "cellulare", Short::Dotted),
     short("rif", "riferimento", Short::Dotted),

@@ -54,7 +54,7 @@ pub(super) const PORTUGUESE: Language = Language {
     day_openers: words::DAY_OPENERS,
     ratio_openers: words::RATIO_OPENERS,
     digit_openers: words::DIGIT_OPENERS,
-    decade_openers: &[],
+    decade_openers: &["os", "nos", "dos", "anos"],
     short_calls: &[],
     pair_openers: &[],
     streets: &[],
@@ -71,11 +71,11 @@ pub(super) const PORTUGUESE: Language = Language {
     dotted_days: false,
     bare_percent: true,
     hour_signs: &["horas", "hs", "h"],
-    telephones: &[&[3, 3, 3], &[2, 5, 4], &[2, 4, 4], &[5, 4], &[5, 3], &[4, 3, 4]],
+    telephones: &[&[3, 3, 3], &[2, 5, 4], &[2, 4, 4], &[5, 4], &[5, 3], &[4, 3, 4], &[4, 4]],
     ordered,
     day_last: false,
     halves: true,
-    decades: None,
+    decades: Some(str::to_owned),
     regnal,
     plural: |letters| letters.to_owned(),
     mixed: |whole, part, (above, below)| {
@@ -178,6 +178,9 @@ fn time(speech: &Speech, time: &Time) -> String {
             counted(minute, "minuto"),
             counted(second, "segundo")
         ),
+        (minute, None) if time.lasting => {
+            format!("{hours} {hour_noun} e {}", counted(minute, "minuto"))
+        }
         (0, None) if time.half.is_some() => hours,
         (0, None) => format!("{hours} {hour_noun}"),
         (30, None) if (1..=12).contains(&time.hour) => format!("{hours} e meia"),

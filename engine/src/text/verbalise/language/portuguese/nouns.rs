@@ -130,7 +130,6 @@ const OTHERS: &[&str] = &[
     "igual",
     "dividido",
     "elevado",
-    "vezes",
     "faltam",
     "falta",
     "resta",

@@ -39,6 +39,7 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("MWh", "megawatt-hora|megawatts-hora"),
     ("p.p.", "ponto percentual|pontos percentuais"),
     ("un", "unidade|unidades"),
+    ("x", "vez|vezes"),
 ];
 
 const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
@@ -72,7 +73,7 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("gen", "general", Short::Title),
     short("cel", "coronel", Short::Title),
     short("cap", "capitão", Short::Title),
-    short("cap", "capítulo", Short::Dotted),
+    short("cap", "capítulo", Short::Number),
     short("ten", "tenente", Short::Title),
     short("sgt", "sargento", Short::Title),
     short("sto", "santo", Short::Title),

@@ -170,6 +170,8 @@ pub(super) const NUMBERED: &[&str] = &[
     "tomo",
     "volume",
     "vol.",
+    "art.",
+    "fig.",
     "parte",
     "ato",
     "acto",

@@ -90,7 +90,7 @@ pub(super) const SPANISH: Language = Language {
     day_openers: words::DAY_OPENERS,
     ratio_openers: words::RATIO_OPENERS,
     digit_openers: words::DIGIT_OPENERS,
-    decade_openers: &[],
+    decade_openers: &["los", "las", "años"],
     short_calls: &[],
     pair_openers: &[],
     streets: &[],
@@ -111,7 +111,7 @@ pub(super) const SPANISH: Language = Language {
     ordered,
     day_last: false,
     halves: true,
-    decades: None,
+    decades: Some(str::to_owned),
     regnal,
     plural: |letters| letters.to_owned(),
     mixed: |whole, part, (above, below)| {
@@ -258,7 +258,12 @@ fn part_of(speech: &Speech, part: &Part) -> Option<String> {
         None => Some(format!("{} de", fraction(speech, above, below)?)),
         Some(whole) => {
             let part = if is_half { half.to_owned() } else { fraction(speech, above, below)? };
-            Some(format!("{} y {part}", speech.cardinal(whole, gender)))
+            // un kilogramo, but uno y medio
+            let whole = match gender {
+                Gender::Feminine => speech.cardinal(whole, gender),
+                _ => speech.count(whole),
+            };
+            Some(format!("{whole} y {part}"))
         }
     }
 }

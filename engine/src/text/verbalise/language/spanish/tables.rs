@@ -47,6 +47,7 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("p. p.", "punto porcentual|puntos porcentuales"),
     ("ud", "unidad|unidades"),
     ("uds", "unidad|unidades"),
+    ("x", "vez|veces"),
 ];
 
 const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
@@ -77,7 +78,7 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("gral", "general", Short::Title),
     short("cnel", "coronel", Short::Title),
     short("cap", "capitán", Short::Title),
-    short("cap", "capítulo", Short::Dotted),
+    short("cap", "capítulo", Short::Number),
     short("tte", "teniente", Short::Title),
     short("sgto", "sargento", Short::Title),
     short("pdte", "presidente", Short::Title),
@@ -148,6 +149,7 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("d.c", "después de Cristo", Short::Dotted),
     short("a.m", "de la mañana", Short::Dotted),
     short("p.m", "de la tarde", Short::Dotted),
+    short("s", "siglo", Short::Number),
     short("s.a", "sociedad anónima", Short::Dotted),
     short("s.l", "sociedad limitada", Short::Dotted),
     short("c.p", "código postal", Short::Dotted),

@@ -186,6 +186,8 @@ pub(super) const NUMBERED: &[&str] = &[
     "tomo",
     "volumen",
     "vol.",
+    "art.",
+    "fig.",
     "parte",
     "acto",
     "escena",
