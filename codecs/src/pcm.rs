@@ -26,6 +26,11 @@ pub fn extend_f32_le(bytes: &mut Vec<u8>, samples: &[f32]) {
     bytes.extend(samples.iter().flat_map(|s| s.to_le_bytes()));
 }
 
+/// 32-bit little-endian floats as samples; what is left of a broken one is dropped.
+pub fn f32_le(bytes: &[u8]) -> impl Iterator<Item = f32> {
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+}
+
 /// Samples of a packet of `frame_ms` at `sample_rate` Hz; none when they are not whole, as 10 ms at 22,050 Hz are not.
 pub fn packet_samples(sample_rate: u32, frame_ms: u32) -> Option<usize> {
     let thousandths = u64::from(sample_rate) * u64::from(frame_ms);
@@ -66,5 +71,6 @@ mod tests {
         extend_i16_le(&mut bytes, &[0.5, -1.0]);
         extend_f32_le(&mut bytes, &[1.0]);
         assert_eq!(bytes, [0x00, 0x40, 0x00, 0x80, 0x00, 0x00, 0x80, 0x3f]);
+        assert_eq!(f32_le(&bytes[4..]).collect::<Vec<f32>>(), [1.0]);
     }
 }

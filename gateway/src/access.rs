@@ -35,6 +35,10 @@ const SPEECH: &[&str] = &[
     "/tts/websocket",
     "/tts",
     "/v1/tts",
+    "/v1/speak",
+    "/v1/text-to-speech/{voice}/multi-stream-input",
+    "/v1/text-to-speech/{voice}/stream-input",
+    "/x/livekit/v1/text-to-speech/{voice}/multi-stream-input",
 ];
 /// The others that are told apart. Pages ask for the engine several times a second.
 const OTHERS: &[&str] = &["/v1/engine", "/metrics", "/healthz", "/readyz"];

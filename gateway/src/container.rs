@@ -71,6 +71,21 @@ impl FileFormat {
     }
 }
 
+/// Bytes that come as they are made, at a rate that the client chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// Of samples at this rate, in Hz. Only in a build with the feature `mp3`.
+    #[cfg(feature = "mp3")]
+    Mp3 { sample_rate: u32, bitrate: u32 },
+    /// Opus in Ogg, of samples at [`Encoding::OPUS_RATE`].
+    Opus { bitrate: u32 },
+}
+
+impl Encoding {
+    /// Rate of the samples that Opus is made of, in Hz.
+    pub(crate) const OPUS_RATE: u32 = ENGINE_RATE;
+}
+
 /// Why a file cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
@@ -105,19 +120,42 @@ impl FileWriter {
     pub(crate) fn new(format: FileFormat) -> Result<Self, FileError> {
         Ok(match format {
             #[cfg(feature = "mp3")]
-            FileFormat::Mp3 => Self::Mp3(Box::new(codecs::mp3::Encoder::new(&Default::default())?)),
-            FileFormat::Opus => {
-                let encoder = Box::new(opus::Encoder::new(&opus::EncoderConfig::default())?);
-                let head = OggHead { pre_skip: encoder.pre_skip(), input_rate: ENGINE_RATE };
-                let pages = OggWriter::new(Vec::new(), OGG_SERIAL, head, &COMMENTS)?;
-                Self::Ogg { encoder, pages }
-            }
+            FileFormat::Mp3 => Self::mp3(&Default::default())?,
+            FileFormat::Opus => Self::ogg(&opus::EncoderConfig::default())?,
             FileFormat::Flac => Self::Flac(Box::new(flac::Encoder::new(ENGINE_RATE, &COMMENTS)?)),
             FileFormat::Wav => {
                 Self::Plain { header: wav::header(ENGINE_RATE, SampleFormat::I16, &INFO, None) }
             }
             FileFormat::Pcm => Self::Plain { header: Vec::new() },
         })
+    }
+
+    /// As [`FileWriter::new`], with the settings of the client.
+    ///
+    /// # Errors
+    /// What the encoder says of them.
+    pub(crate) fn of(encoding: Encoding) -> Result<Self, FileError> {
+        match encoding {
+            #[cfg(feature = "mp3")]
+            Encoding::Mp3 { sample_rate, bitrate } => {
+                Self::mp3(&codecs::mp3::EncoderConfig { sample_rate, bitrate })
+            }
+            Encoding::Opus { bitrate } => {
+                Self::ogg(&opus::EncoderConfig { bitrate, ..opus::EncoderConfig::default() })
+            }
+        }
+    }
+
+    #[cfg(feature = "mp3")]
+    fn mp3(config: &codecs::mp3::EncoderConfig) -> Result<Self, FileError> {
+        Ok(Self::Mp3(Box::new(codecs::mp3::Encoder::new(config)?)))
+    }
+
+    fn ogg(config: &opus::EncoderConfig) -> Result<Self, FileError> {
+        let encoder = Box::new(opus::Encoder::new(config)?);
+        let head = OggHead { pre_skip: encoder.pre_skip(), input_rate: ENGINE_RATE };
+        let pages = OggWriter::new(Vec::new(), OGG_SERIAL, head, &COMMENTS)?;
+        Ok(Self::Ogg { encoder, pages })
     }
 
     /// The bytes that the next samples complete, often none. Ogg pages hold what one call gives them, so that a listener

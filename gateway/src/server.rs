@@ -21,6 +21,8 @@ use crate::auth::{Caller, Over, Purse};
 use crate::config::Gateway;
 use crate::driver::Clock;
 use crate::foreign::cartesia::Cartesia;
+use crate::foreign::deepgram::Deepgram;
+use crate::foreign::elevenlabs::ElevenLabs;
 use crate::foreign::livekit::LiveKit;
 use crate::locks::Locks;
 use crate::metrics::Metrics;
@@ -198,6 +200,13 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/tts/websocket", ws::speaks(Cartesia::make))
         .route("/tts", ws::speaks(LiveKit::make))
         .route("/v1/tts", ws::speaks(LiveKit::make))
+        .route("/v1/speak", ws::speaks(Deepgram::make))
+        .route("/v1/text-to-speech/{voice}/multi-stream-input", ws::speaks(ElevenLabs::multi))
+        .route("/v1/text-to-speech/{voice}/stream-input", ws::speaks(ElevenLabs::single))
+        .route(
+            "/x/livekit/v1/text-to-speech/{voice}/multi-stream-input",
+            ws::speaks(ElevenLabs::multi),
+        )
         .route("/v1/audio/speech", post(http::speech::speak))
         .route(http::voices::PATH, http::voices::all(&server.config.voices))
         .route("/v1/voices/{id}", http::voices::one())

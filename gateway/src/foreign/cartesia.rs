@@ -293,7 +293,7 @@ fn format(asked: Option<&OutputFormat>) -> Result<Format, String> {
 }
 
 fn timestamps(context: &mut Context<Spoken>, commit: &Commit) -> Option<Frame> {
-    let words = context.words(commit);
+    let words = context.timed(commit);
     if words.is_empty() || !context.own.wants_words {
         return None;
     }

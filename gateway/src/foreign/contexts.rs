@@ -90,6 +90,12 @@ impl<T> Contexts<T> {
         self.by_number.values().any(|context| context.name == name)
     }
 
+    /// The client has no more text for any of them.
+    pub(super) fn end_all(&mut self) -> Vec<Step> {
+        let open = self.by_number.values_mut().filter(|context| !context.is_ended);
+        open.map(Context::end).collect()
+    }
+
     /// The context that the session calls so.
     pub(super) fn of(&mut self, ctx: &str) -> Option<&mut Context<T>> {
         self.by_number.get_mut(&ctx.parse().ok()?)
@@ -158,10 +164,12 @@ impl<T> Context<T> {
         Step::Say(ClientEvent::Cancel(cancel))
     }
 
-    /// The words of a commit as they were written, with their places on the context's clock. They are forgotten here.
-    pub(super) fn words(&mut self, commit: &Commit) -> Vec<(String, [u64; 2])> {
+    /// The words or characters of a commit as they were written, with their places on the context's clock. They are
+    /// forgotten here.
+    pub(super) fn timed(&mut self, commit: &Commit) -> Vec<(String, [u64; 2])> {
         let mut words = Vec::new();
-        for &[from, to, start, end] in commit.words.iter().flatten() {
+        let timed = commit.words.iter().chain(&commit.chars).flatten();
+        for &[from, to, start, end] in timed {
             let (from, to) = (from as usize, to as usize);
             let skipped = from.saturating_sub(self.script_from);
             let word = self.script.chars().skip(skipped).take(to.saturating_sub(from)).collect();

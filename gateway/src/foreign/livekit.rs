@@ -187,7 +187,7 @@ impl Dialect for LiveKit {
             }
             ServerEvent::Commit(commit) => {
                 let Some(turn) = self.turns.of(&commit.ctx) else { return Vec::new() };
-                let words = turn.words(&commit);
+                let words = turn.timed(&commit);
                 let word = |(word, [start, end]): &(String, [u64; 2])| {
                     let (start, end) = (seconds(*start, &turn.format), seconds(*end, &turn.format));
                     json!({"word": word, "start": start, "end": end})

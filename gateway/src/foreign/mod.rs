@@ -9,6 +9,8 @@
 
 pub(crate) mod cartesia;
 mod contexts;
+pub(crate) mod deepgram;
+pub(crate) mod elevenlabs;
 pub(crate) mod livekit;
 mod names;
 #[cfg(test)]
@@ -33,8 +35,11 @@ const NAME_BYTES_MAX: usize = 256;
 
 /// What a dialect is given when a client connects.
 pub(crate) struct Greeting<'a> {
-    /// The query of the upgrade's address, as it came.
+    /// Path and query of the upgrade's address, as they came.
+    pub(crate) path: &'a str,
     pub(crate) query: &'a str,
+    /// What the client calls itself.
+    pub(crate) agent: &'a str,
     /// What the session's name is, and what can be asked for.
     pub(crate) setup: &'a Setup,
     pub(crate) config: &'a Gateway,

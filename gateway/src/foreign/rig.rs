@@ -58,6 +58,11 @@ impl Rig {
 
     /// A client that has come with a query.
     pub(super) fn at(make: Make, query: &str, config: &Gateway) -> Self {
+        Self::from(make, ["/", query, ""], config)
+    }
+
+    /// A client that has come to a path with a query, and calls itself something.
+    pub(super) fn from(make: Make, [path, query, agent]: [&str; 3], config: &Gateway) -> Self {
         let setup = Setup {
             limits: Limits { ..config.limits.clone() },
             catalogue: Arc::new(catalogue()),
@@ -68,7 +73,8 @@ impl Rig {
             has_room: true,
             is_foreign: true,
         };
-        let dialect = make(&Greeting { query, setup: &setup, config }).expect("welcome");
+        let greeting = Greeting { path, query, agent, setup: &setup, config };
+        let dialect = make(&greeting).expect("welcome");
         let mut session = Session::new(setup, Duration::ZERO);
         let interpreter = Interpreter::greet(dialect, &mut session, Duration::ZERO);
         let mut rig = Self {

@@ -65,14 +65,21 @@ pub(crate) fn speaks(make: Make) -> MethodRouter<Arc<Server>> {
                     Extension(caller): Extension<Caller>,
                     Extension(meter): Extension<Meter>,
                     uri: Uri,
+                    headers: HeaderMap,
                     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>| {
             let upgrade = match upgrade {
                 Ok(upgrade) => upgrade,
                 Err(rejection) => return rejection.into_response(),
             };
             let setup = server.session_setup(&caller, true);
-            let query = uri.query().unwrap_or_default();
-            let greeting = Greeting { query, setup: &setup, config: &server.config };
+            let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+            let greeting = Greeting {
+                path: uri.path(),
+                query: uri.query().unwrap_or_default(),
+                agent: agent.unwrap_or_default(),
+                setup: &setup,
+                config: &server.config,
+            };
             let dialect = match make(&greeting) {
                 Ok(dialect) => dialect,
                 Err(Unwelcome(reason)) => {

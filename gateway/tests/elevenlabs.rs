@@ -1,0 +1,120 @@
+//! ElevenLabs' clients on a real socket, with the bundled voice: turns, characters, barge-ins, files in pieces, lost sockets.
+
+mod house;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use house::{House, Socket};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+const MULTI: &str = "/v1/text-to-speech/21m00Tcm4TlvDq8ikWAM/multi-stream-input";
+const PCM: &str = "model_id=eleven_flash_v2_5&output_format=pcm_24000&auto_mode=true";
+const TEXT: [&str; 2] = ["Hello there.", "How can I help you today?"];
+const LONG: &str = "The quick brown fox jumps over the lazy dog while the old clock on the wall \
+    keeps ticking. Nobody in the house seems to notice that the evening has come, and the lights \
+    are still off. A little later the door opens and the children come home with wet shoes.";
+
+async fn turn(socket: &mut Socket, name: &str, sentences: &[&str]) {
+    socket.send(&json!({"text": " ", "context_id": name})).await;
+    for sentence in sentences {
+        socket.send(&json!({"text": sentence, "context_id": name})).await;
+    }
+}
+
+async fn end(socket: &mut Socket, name: &str) {
+    socket.send(&json!({"context_id": name, "flush": true})).await;
+    socket.send(&json!({"context_id": name, "close_context": true})).await;
+}
+
+/// Everything up to the end of a context.
+async fn until_final(socket: &mut Socket) -> Vec<Value> {
+    let mut heard = Vec::new();
+    loop {
+        let message = socket.json().await;
+        assert!(message["error"].is_null(), "{message}");
+        if message["isFinal"] == true {
+            return heard;
+        }
+        heard.push(message);
+    }
+}
+
+fn sound(heard: &[Value]) -> Vec<u8> {
+    let pieces = heard.iter().filter_map(|m| m["audio"].as_str());
+    pieces.flat_map(|data| STANDARD.decode(data).expect("base64")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_is_heard_with_its_characters() {
+    let house = House::open().await;
+    let mut socket = house.socket(&format!("{MULTI}?{PCM}"), &[("xi-api-key", "any")]).await;
+    turn(&mut socket, "turn", &TEXT).await;
+    end(&mut socket, "turn").await;
+    let heard = until_final(&mut socket).await;
+    assert!(heard.iter().all(|m| m["contextId"] == "turn"));
+    let chars = heard.iter().flat_map(|m| m["alignment"]["chars"].as_array().into_iter().flatten());
+    let chars: String = chars.map(|ch| ch.as_str().expect("a character")).collect();
+    assert_eq!(chars, TEXT.join(" "));
+    let ms = sound(&heard).len() as u64 / 48;
+    let spans = heard.iter().filter_map(|m| {
+        let last = |field: &str| m["alignment"][field].as_array()?.last()?.as_u64();
+        Some(last("charStartTimesMs")? + last("charDurationsMs")?)
+    });
+    let told: u64 = spans.sum();
+    assert!((1..=ms).contains(&told), "{told} ms of characters in {ms} ms of sound");
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_barge_in_and_a_socket_that_is_gone_free_everything() {
+    let house = House::open().await;
+    let mut socket = house.socket(&format!("{MULTI}?{PCM}"), &[]).await;
+    turn(&mut socket, "one", &[LONG]).await;
+    assert!(socket.json().await["audio"].is_string());
+    socket.send(&json!({"context_id": "one", "close_context": true})).await;
+    until_final(&mut socket).await;
+    house.until_idle().await;
+    turn(&mut socket, "two", &["Sure."]).await;
+    end(&mut socket, "two").await;
+    let heard = until_final(&mut socket).await;
+    assert!(heard.iter().all(|m| m["contextId"] == "two") && !heard.is_empty());
+    turn(&mut socket, "three", &[LONG]).await;
+    assert!(socket.json().await["audio"].is_string());
+    drop(socket);
+    house.until_idle().await;
+}
+
+#[cfg(feature = "mp3")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_in_pieces_is_one_file() {
+    let house = House::open().await;
+    let mut socket = house.socket(&format!("{MULTI}?output_format=mp3_22050_32"), &[]).await;
+    turn(&mut socket, "turn", &TEXT).await;
+    end(&mut socket, "turn").await;
+    let heard = until_final(&mut socket).await;
+    let told = heard.iter().filter_map(|m| m["alignment"]["charStartTimesMs"].as_array());
+    assert!(told.count() > 0);
+    let file = codecs::mp3::read(&sound(&heard), 60.0).expect("an mp3");
+    let seconds = file.samples.len() as f64 / f64::from(file.sample_rate);
+    assert!((1.0..10.0).contains(&seconds), "{seconds} s");
+    assert!(file.samples.iter().any(|sample| sample.abs() > 0.02), "silence");
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_single_stream_is_closed_when_it_is_spoken() {
+    let house = House::open().await;
+    let path = "/v1/text-to-speech/nano/stream-input?output_format=pcm_16000";
+    let mut socket = house.socket(path, &[]).await;
+    for text in [" ", "Hello ", "there. ", ""] {
+        socket.send(&json!({"text": text})).await;
+    }
+    let heard = until_final(&mut socket).await;
+    assert!(sound(&heard).len() > 16_000);
+    match socket.next().await {
+        Message::Close(Some(frame)) => assert_eq!(u16::from(frame.code), 1_000),
+        other => panic!("{other:?}"),
+    }
+    house.until_idle().await;
+}
