@@ -160,7 +160,7 @@ fn fits(written: &str, end: Scan<'_>, [blank, hyphen]: [bool; 2], speech: &Speec
     }
     match written {
         // "450 W. 5th St." is no power.
-        "K" | "V" | "N" | "J" | "W" | "L" => {
+        "K" | "V" | "N" | "J" | "W" | "L" | "A" => {
             blank && !(end.peek() == Some('.') && end.skip(1).next_visible().is_some())
         }
         // "5 in the box".

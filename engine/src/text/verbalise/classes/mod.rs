@@ -11,6 +11,7 @@ mod digits;
 mod measure;
 mod money;
 mod number;
+pub(super) mod part;
 pub(super) mod sign;
 mod time;
 pub(super) mod word;

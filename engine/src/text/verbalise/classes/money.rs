@@ -144,7 +144,9 @@ fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
     }
     let mut scan = start;
     let code: String = scan.eat_while(3, |c| c.is_ascii_uppercase()).iter().collect();
-    let noun = speech.names().money(&code).filter(|_| closes(scan))?;
+    // "COP21" is a name.
+    let apart = !scan.peek().is_some_and(|c| c.is_ascii_digit());
+    let noun = speech.names().money(&code).filter(|_| closes(scan) && apart)?;
     let Noun { one, other, .. } = *noun;
     let gender = speech.gender(other);
     let minor_gender = Gender::default();

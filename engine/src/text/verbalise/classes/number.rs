@@ -410,7 +410,10 @@ fn range<'a>(
     if (from, to) == (50, 50) {
         return Some((end, format!("{from_said} {to_said}")));
     }
-    let score = speech.language().ratio_openers.contains(&start.word_before().as_str());
+    // 3-1 falls: no range does.
+    let falls = from >= to && from < 100;
+    let opens = speech.language().ratio_openers.contains(&start.word_before().as_str());
+    let score = falls || opens;
     let to = if score { speech.words().ratio } else { speech.words().to };
     Some((end, format!("{from_said} {to} {to_said}")))
 }

@@ -297,7 +297,9 @@ fn single_initial<'a>(
     let name = end.peek().is_some_and(is_gap) && end.next_visible().is_some_and(char::is_uppercase);
     let before = scan.word_before();
     let capital = scan.word_before_is_capital() && before.chars().count() > 1;
-    let opens = before.is_empty() || capital;
+    let title =
+        |a: &Abbreviation| a.kind == Short::Title && before.strip_suffix('.') == Some(a.written);
+    let opens = before.is_empty() || capital || speech.language().abbreviations.iter().any(title);
     (name && opens && letter != "I").then(|| with_next_word(end, speech.spell(letter)))
 }
 

@@ -90,12 +90,13 @@ fn fractions_and_ratios() {
                 "anderhalf, tweeënhalf uur, vierenhalf, twee en een kwart",
             ),
             (
-                "15/20, 120/80, 24/7",
-                "vijftien over twintig, honderdtwintig over tachtig, vierentwintig zeven",
+                "17/20, 120/80, 24/7",
+                "zeventien twintigste, honderdtwintig over tachtig, vierentwintig zeven",
             ),
+            ("Ajax-PSV 3-1, 1-3", "Ajax-PSV drie tegen één, één tot drie"),
             (
                 "won met 3-2, de stand is 3-2, een verhouding van 16:9",
-                "won met drie tegen twee, de stand is drie tot twee, een verhouding van zestien tegen negen",
+                "won met drie tegen twee, de stand is drie tegen twee, een verhouding van zestien tegen negen",
             ),
         ],
     );
@@ -215,7 +216,10 @@ fn days() {
                 "drie oktober tweeduizend zesentwintig, in oktober tweeduizend zesentwintig",
             ),
             ("Dat is Jan. Hij zingt.", "Dat is Jan. Hij zingt."),
-            ("ma-vr 9-17 uur", "maandag tot en met vrijdag negen tot zeventien uur"),
+            (
+                "ma-vr 9-17 uur, di. 14.00 uur",
+                "maandag tot en met vrijdag negen tot zeventien uur, dinsdag veertien uur",
+            ),
             (
                 "mei 2026, 44 v.Chr. was het",
                 "mei tweeduizend zesentwintig, vierenveertig voor Christus was het",
@@ -356,6 +360,7 @@ fn short_forms() {
                 "ma t/m vr, prof. dr. ir. Jansen, a.u.b. en s.v.p.",
                 "maandag tot en met vrijdag, professor doctor ingenieur Jansen, alstublieft en alstublieft.",
             ),
+            ("dr. J. Martin", "doctor J Martin"),
             ("Zo is het. Ma zei dat.", "Zo is het. Ma zei dat."),
         ],
     );

@@ -327,6 +327,7 @@ fn phones() {
             ("commande : 48213977", "commande : quatre huit deux un trois neuf sept sept"),
             ("le 112, le 15", "le cent douze, le quinze"),
             ("75001 Paris", "soixante-quinze mille un Paris"),
+            ("la COP21, siège 12A", "la COP vingt-et-un, siège douze A"),
             (
                 "H100, A4, COVID-19, B2B, F-16",
                 "H cent, A quatre, Covid dix-neuf, B deux B, F seize",
@@ -379,6 +380,10 @@ fn short_forms() {
             (
                 "p. 12, art. 3, chap. 2, fig. 4",
                 "page douze, article trois, chapitre deux, figure quatre",
+            ),
+            (
+                "ouvert du lun. au ven. à 8 h, l'app. Puis",
+                "ouvert du lundi au vendredi à huit heures, l'app. Puis",
             ),
             (
                 "env. 5 kg, max. 10, cf. page 3",

@@ -68,8 +68,8 @@ fn fractions_and_ratios() {
         Conventions::DEFAULT,
         &[
             (
-                "1/2 Liter, 3/4, 2/3, 5/11",
-                "ein halb Liter, drei Viertel, zwei Drittel, fünf Elftel",
+                "1/2 Liter, 3/4, 2/3, 5/11, 3/20, 5/3, 4/4-Takt",
+                "ein halb Liter, drei Viertel, zwei Drittel, fünf Elftel, drei Zwanzigstel, fünf Drittel, vier Viertel-Takt",
             ),
             (
                 "1 1/2 Stunden, 2½ Stunden, 2 3/4",
@@ -79,7 +79,10 @@ fn fractions_and_ratios() {
                 "50/50, 24/7, 120/80",
                 "fünfzig fünfzig, vierundzwanzig sieben, einhundertzwanzig zu achtzig",
             ),
-            ("siegte mit 3:2, gewann 3-2", "siegte mit drei zu zwei, gewann drei zu zwei"),
+            (
+                "siegte mit 3:2, gewann 3-2, Köln–Bonn 3-1, 1-3",
+                "siegte mit drei zu zwei, gewann drei zu zwei, Köln–Bonn drei zu eins, eins bis drei",
+            ),
             ("im Verhältnis 16:9", "im Verhältnis sechzehn zu neun"),
             (
                 "50 % Rabatt, 5-10 % mehr, 12,5%",
@@ -167,8 +170,8 @@ fn years_and_counts() {
                 "Das war neunzehnhundertfünfundachtzig. Danach kam er.",
             ),
             (
-                "die 90er, die 1980er, 80er Jahre",
-                "die Neunziger, die Neunzehnhundertachtziger, achtziger Jahre",
+                "in den 20ern, die 90er, die 1980er, 80er Jahre",
+                "in den Zwanzigern, die Neunziger, die Neunzehnhundertachtziger, achtziger Jahre",
             ),
         ],
     );
@@ -233,6 +236,11 @@ fn days() {
             ),
             ("am 29.11. um 8 Uhr", "am neunundzwanzigsten November um acht Uhr"),
             ("bis zum 29.11. Danach nicht.", "bis zum neunundzwanzigsten November. Danach nicht."),
+            (
+                "am 24.12. und 25.12.",
+                "am vierundzwanzigsten Dezember und fünfundzwanzigsten Dezember.",
+            ),
+            ("Montag-Freitag, Mo-Fr", "Montag bis Freitag, Montag bis Freitag"),
             ("2026-11-29", "neunundzwanzigster November zweitausendsechsundzwanzig"),
             (
                 "2026-11-29T15:45:00Z",
@@ -301,6 +309,10 @@ fn ordinals() {
             (
                 "die 2. und 3. Auflage, der 2. oder 3. Versuch",
                 "die zweite und dritte Auflage, der zweite oder dritte Versuch",
+            ),
+            (
+                "Beethovens 9. Sinfonie, Sie ist 9. Anna nicht.",
+                "Beethovens neunte Sinfonie, Sie ist neun. Anna nicht.",
             ),
             (
                 "ein 3. Versuch, eine 2. Chance, ein 2. Mal",
@@ -458,7 +470,10 @@ fn short_forms() {
                 "Er wohnt in der Hauptstraße. Dort ist es schön.",
             ),
             ("Frankfurt a. M. ist groß.", "Frankfurt am Main ist groß."),
-            ("§ 5 Abs. 2, §§ 5–7", "Paragraf fünf Absatz zwei, Paragrafen fünf bis sieben"),
+            (
+                "§ 5 Abs. 2, §§ 5–7, § 1 Abs. 1 S. 2",
+                "Paragraf fünf Absatz zwei, Paragrafen fünf bis sieben, Paragraf eins Absatz eins Satz zwei",
+            ),
             ("Art.-Nr. 4711", "Artikelnummer viertausendsiebenhundertelf"),
             ("B. Müller kam.", "B Müller kam."),
         ],

@@ -7,7 +7,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Date, Language, Time};
-use crate::text::verbalise::classes::sign;
+use crate::text::verbalise::classes::{part, sign};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::speech::Speech;
 
@@ -65,6 +65,7 @@ pub(super) const DUTCH: Language = Language {
     },
     watched: &["ie", "iie", "iiie", "ive", "ve", "vie", "ixe", "xe", "x"],
     readings: &[
+        part::uneven,
         readings::clock,
         readings::weekdays,
         readings::roman_ordinal,

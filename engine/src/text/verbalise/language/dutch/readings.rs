@@ -16,7 +16,7 @@ pub(super) fn clock<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> 
     Some((end, said))
 }
 
-/// ma-vr, ma t/m vr, ma. t/m vr.
+/// ma-vr, ma t/m vr, ma. t/m vr., di. 14.00 uur
 pub(super) fn weekdays<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let day = |mut scan: Scan<'a>| {
         let word: String = scan.letters().iter().map(|&c| lower(c)).collect();
@@ -29,7 +29,10 @@ pub(super) fn weekdays<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
     }
     end.blank();
     if end.eat_if(|c| matches!(c, '-' | '–')).is_none() && !end.eat_str("t/m", false) {
-        return None;
+        // "di. 14.00 uur"
+        let told = short && clock::named(end, speech, &["uur", "u"]).is_some();
+        let end = scan.skip(end.taken() - scan.taken() - 1);
+        return told.then(|| (end, first.to_owned()));
     }
     end.blank();
     let (mut end, last, short) = day(end)?;

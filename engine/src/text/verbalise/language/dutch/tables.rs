@@ -98,6 +98,7 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("km/uur", "speed-kilometer-per-hour"),
     ("m/s²", "acceleration-meter-per-square-second"),
     ("m/s", "speed-meter-per-second"),
+    ("km/s", "kilometer per seconde|kilometer per seconde"),
     ("km²", "area-square-kilometer"),
     ("km2", "area-square-kilometer"),
     ("m²", "area-square-meter"),

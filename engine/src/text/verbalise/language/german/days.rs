@@ -1,6 +1,6 @@
 //! Days and times of German: `am 3. Mai`, `Montag, 03.05.2026`, `15.45 Uhr`.
 
-use super::nouns;
+use super::{nouns, ordinals};
 use crate::text::verbalise::classes::{Reading, clock, date};
 use crate::text::verbalise::language::Date;
 use crate::text::verbalise::names::Gender;
@@ -60,7 +60,7 @@ pub(super) fn weekdays<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
         let capital = first.first().is_some_and(|c| c.is_uppercase());
         let (number, short) = speech.names().find_day(&word).filter(|_| capital)?;
         let dotted = scan.eat('.');
-        (short == dotted).then(|| (scan, speech.names().day(number), short))
+        (short || !dotted).then(|| (scan, speech.names().day(number), short))
     };
     let (end, first, short) = day(scan)?;
     let mut range = end;
@@ -72,6 +72,15 @@ pub(super) fn weekdays<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
     let mut time = end;
     let told = short && time.blank() && clock::named(time, speech, &["Uhr"]).is_some();
     told.then(|| (end, first.to_owned()))
+}
+
+/// am 24.12. und 25.12.: the second day takes the case of the first.
+pub(super) fn second<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    if !ordinals::joins(&scan.word_before()) {
+        return None;
+    }
+    let (end, date) = date::parsed(scan, speech)?;
+    Some((end, say(speech, &date, &ordinals::governing(scan)[0])))
 }
 
 /// 05/2026: a month and its year.

@@ -64,9 +64,9 @@ pub(super) fn read<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
             let ending = small.trim_start_matches('s').trim_start_matches("te");
             speech.ordinal(n, Gender::Masculine) + ending
         }
-        "er" if !hyphen || n.is_multiple_of(10) => {
+        "er" | "ern" if !hyphen || n.is_multiple_of(10) => {
             let number = if digits.len() == 4 { speech.year(n) } else { short(n) };
-            format!("{number}er")
+            number + &small
         }
         _ if ENDINGS.iter().any(|end| small.starts_with(end)) => short(n) + &small,
         // Drei-Zimmer-Wohnung: the rest stays as it stands.
@@ -76,7 +76,7 @@ pub(super) fn read<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
         _ => return None,
     };
     let noun = letters.starts_with(char::is_uppercase);
-    let decade = small == "er" && !word.next_visible().is_some_and(char::is_uppercase);
+    let decade = small.starts_with("er") && !word.next_visible().is_some_and(char::is_uppercase);
     Some((word, if noun || decade { capital(&said) } else { said }))
 }
 
@@ -92,23 +92,6 @@ fn unit_in_word<'a>(scan: Scan<'a>, n: u64, speech: &Speech) -> Option<Reading<'
     })
 }
 
-/// 5/11, 3/20: a part of one, however large the number below. Days are not written so.
-pub(super) fn part<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    /// Longest number below the stroke.
-    const DIGITS_MAX: usize = 3;
-    let number = |scan: &mut Scan<'a>| -> Option<u64> {
-        let digits: String = scan.digits().iter().collect();
-        digits.parse().ok().filter(|_| digits.len() <= DIGITS_MAX)
-    };
-    let free = scan.before() != Some('/');
-    let above = number(&mut scan).filter(|_| free)?;
-    scan.eat_if(|c| c == '/' || c == '⁄')?;
-    let below = number(&mut scan).filter(|_| scan.at_number_end() && scan.peek() != Some('/'))?;
-    // 1/2 may have a unit behind; 50/50 and 20/80 are shares.
-    let usual = below <= 10 || above >= below || above + below == 100;
-    super::fraction(speech, above, below).filter(|_| !usual).map(|said| (scan, said))
-}
-
 /// 1 Stunde, in 1 Minute, für 1 Tag: "ein" in its case.
 pub(super) fn one<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let mut end = scan;
@@ -119,6 +102,7 @@ pub(super) fn one<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     if scan.before().is_some_and(|c| !c.is_whitespace() && c != '(')
         || words::NUMBERED.contains(&before.as_str())
         || words::DIGIT_OPENERS.contains(&before.as_str())
+        || scan.visible_before() == Some('§')
         || matches!(before.as_str(), "die" | "eine" | "komma")
     {
         return None;
@@ -137,7 +121,10 @@ pub(super) fn one<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let capital = noun.chars().count() > 1 && noun.starts_with(char::is_uppercase);
     let known = speech.language().small_words.contains(&noun.to_lowercase().as_str());
     let size = matches!(noun.as_str(), "Mio" | "Mrd" | "Tsd" | "Bio");
-    if !capital || known || size || noun.chars().all(char::is_uppercase) {
+    // "§ 1 Abs. 2"
+    let short =
+        ahead.peek() == Some('.') && speech.tongue.is_short(&noun.chars().collect::<Vec<char>>());
+    if !capital || known || size || short || noun.chars().all(char::is_uppercase) {
         return None;
     }
     let uninflected = matches!(noun.as_str(), "Uhr" | "Prozent" | "Euro");
@@ -205,6 +192,15 @@ pub(super) fn compounds<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         ("Dipl.-Ing.", "Diplomingenieur"),
     ];
     word::listed(scan, &COMPOUNDS, speech)
+}
+
+/// Abs. 1 S. 2: a sentence of a law, else a page.
+pub(super) fn sentence<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
+    let [number, paragraph] = scan.words_before();
+    let law = number.starts_with(|c: char| c.is_ascii_digit()) && paragraph == "abs.";
+    let digit =
+        scan.eat_str("S.", false) && scan.next_visible().is_some_and(|c| c.is_ascii_digit());
+    (law && digit).then(|| (scan, "Satz".to_owned()))
 }
 
 /// §§ 5–7

@@ -11,7 +11,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Language, Time};
-use crate::text::verbalise::classes::sign;
+use crate::text::verbalise::classes::{part, sign};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
@@ -63,13 +63,15 @@ pub(super) const GERMAN: Language = Language {
         days::weekdays,
         days::behind_weekday,
         days::month_and_year,
+        days::second,
         days::clock,
         ordinals::digits,
         ordinals::ruler,
         joined::read,
         joined::one,
-        joined::part,
+        part::uneven,
         joined::postcode,
+        joined::sentence,
         joined::street,
         joined::compounds,
         joined::paragraphs,

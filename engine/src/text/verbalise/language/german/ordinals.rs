@@ -112,17 +112,19 @@ fn number(mut scan: Scan<'_>) -> Option<(Scan<'_>, u64)> {
 }
 
 /// The two words before an ordinal, or before the first of several: "vom 3. bis 5.", "der 2. oder 3."
-fn governing(scan: Scan<'_>) -> [String; 2] {
+pub(super) fn governing(scan: Scan<'_>) -> [String; 2] {
     let [last, second, third, fourth] = scan.words_before();
     if joins(&last) && is_written_ordinal(&second) { [third, fourth] } else { [last, second] }
 }
 
-fn joins(word: &str) -> bool {
+pub(super) fn joins(word: &str) -> bool {
     matches!(word, "und" | "oder" | "bis" | "sowie")
 }
 
+/// `3.`, and a day in digits, `24.12.`
 fn is_written_ordinal(word: &str) -> bool {
-    word.strip_suffix('.').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    let digits = word.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    digits && word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.')
 }
 
 /// The next word with a capital letter in the same sentence, over other ordinals and small words between.
@@ -174,7 +176,9 @@ fn is_ordinal(scan: Scan<'_>, end: Scan<'_>, noun: Option<&str>, speech: &Speech
     let second = joins(&before) && is_written_ordinal(&earlier);
     let next: String = end.next_word().iter().flat_map(|c| c.to_lowercase()).collect();
     let month = speech.names().find_month(&next).is_some();
-    month || second || ORDERED.iter().any(|end| noun.ends_with(end))
+    // "Beethovens 9. Sinfonie"
+    let owned = scan.word_before_is_capital() && before.ends_with('s');
+    month || second || owned || ORDERED.iter().any(|end| noun.ends_with(end))
 }
 
 /// Ludwig XIV., unter Friedrich II., im XX. Jahrhundert.

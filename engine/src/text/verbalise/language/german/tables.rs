@@ -121,6 +121,7 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("m/s", "speed-meter-per-second"),
     ("kn", "speed-knot"),
     ("mph", "speed-mile-per-hour"),
+    ("km/s", "Kilometer pro Sekunde|Kilometer pro Sekunde"),
     ("km²", "area-square-kilometer"),
     ("km2", "area-square-kilometer"),
     ("qkm", "area-square-kilometer"),
