@@ -13,6 +13,7 @@ pub(super) fn numeric<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>
     iso(scan, speech)
         .or_else(|| three_numbers(scan, speech).map(said))
         .or_else(|| two_numbers(scan, speech).map(said))
+        .or_else(|| month_and_year(scan).map(said))
 }
 
 /// A day in digits or with the name of its month behind it.
@@ -99,6 +100,16 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Dat
     }
     let (day, month, month_first) = day_and_month(first, second, sign, speech)?;
     Some((scan, Date { day: Some(day), month, month_first, ..Date::default() }))
+}
+
+/// 03/2026: the nought in front tells it from the third law of that year.
+fn month_and_year(mut scan: Scan<'_>) -> Option<(Scan<'_>, Date)> {
+    let start = scan;
+    let month = fixed(&mut scan, 2).filter(|&month| (1..10).contains(&month))?;
+    let slash = scan.eat('/') && start.before() != Some('/');
+    let year = fixed(&mut scan, 4).filter(|&year| slash && (1900..2100).contains(&year))?;
+    let date = Date { month, year: Some(year), month_first: true, ..Date::default() };
+    scan.at_number_end().then_some((scan, date))
 }
 
 /// 12/25 where it is no fraction.
@@ -192,7 +203,7 @@ fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan
     if digits.len() == 4 && (1000..2200).contains(&n) && end.at_number_end() {
         return Some((end, Date { year: Some(n), ..date }));
     }
-    if digits.len() > 2 || !(1..=31).contains(&n) || !speech.language().day_last {
+    if digits.len() > 2 || !(1..=31).contains(&n) {
         return None;
     }
     eat_ordinal_ending(&mut end, speech);
@@ -203,14 +214,15 @@ fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan
     let mut year = end;
     year.eat(',');
     let parted = year.blank();
-    let digits = year.digits();
+    let digits = digits_behind_of(&mut year, speech);
     match number(digits) {
         Some(y)
             if digits.len() == 4 && (1000..2200).contains(&y) && parted && year.at_number_end() =>
         {
             Some((year, Date { year: Some(y), ..date }))
         }
-        _ => Some((end, date)),
+        // "En mayo 5 personas" is no day.
+        _ => speech.language().day_last.then_some((end, date)),
     }
 }
 
@@ -307,7 +319,8 @@ fn before_month<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Da
     let digits = digits_behind_of(&mut year, speech);
     Some(match number(digits) {
         Some(y) if digits.len() == 4 && (1000..2200).contains(&y) && year.at_number_end() => {
-            (year, Date { year: Some(y), ..date })
+            let definite = year.since(scan).contains(&'l');
+            (year, Date { year: Some(y), definite, ..date })
         }
         _ => (scan, date),
     })
@@ -316,7 +329,7 @@ fn before_month<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Da
 /// A comma before the year stays, as a pause.
 fn say_year_apart(speech: &Speech, date: &Date, [start, from, to]: [Scan<'_>; 3]) -> String {
     let said = say(speech, date, start);
-    let comma = to.since(from).contains(&',');
+    let comma = speech.language().day_last && to.since(from).contains(&',');
     match date.year.map(|year| speech.year(year.into())) {
         Some(year) if comma => match said.strip_suffix(&format!(" {year}")) {
             Some(day) => format!("{day}, {year}"),

@@ -6,6 +6,10 @@ use crate::text::verbalise::speech::Speech;
 
 /// Most groups of one telephone, card or account number.
 const GROUPS_MAX: usize = 8;
+/// Most digits of a card or account number. Source: ISO 13616.
+const LONGEST: usize = 30;
+/// Most digits of a telephone number. Source: ITU-T E.164. Longer ones are those of cards, told digit by digit.
+const TELEPHONE_DIGITS_MAX: usize = 15;
 
 /// 192.168.0.1, 3.14.2: three or more numbers parted by points.
 pub(super) fn dotted<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
@@ -93,6 +97,7 @@ fn group(digits: &str, all: &Groups<'_>, speech: &Speech) -> String {
         Ok(n) if toll_free && first_groups && all.groups.len() > 2 && all.total <= 11 => {
             speech.count(n)
         }
+        _ if all.total > TELEPHONE_DIGITS_MAX => speech.digits(digits),
         _ => (speech.language().group)(speech, digits),
     }
 }
@@ -176,7 +181,7 @@ impl<'a> Groups<'a> {
         let spelled = count >= 3 && self.blanks == 0 && lengths.iter().all(|&l| l == 1);
         let signed = self.signs >= 2 && self.blanks == 0 && (7..=16).contains(&self.total);
         let card = count >= 3
-            && (13..=19).contains(&self.total)
+            && (13..=LONGEST).contains(&self.total)
             && lengths[..count - 1].iter().all(|&l| l >= 4);
         let trunk = self.groups[0].starts_with('0') && count >= 2 && (8..=12).contains(&self.total);
         let national = count == 3 && lengths[0] == 3 && lengths[1] == 3 && lengths[2] == 4;

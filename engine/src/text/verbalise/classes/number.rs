@@ -249,7 +249,12 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
         if let Some(day) = date::loose(start, speech).filter(|_| !pair) {
             return Some(day);
         }
-        let over = if pair { "" } else { speech.words().over };
+        // "Ley 39/2015" is of that year.
+        let over = match below {
+            _ if pair => "",
+            year if LIKELY_YEARS.contains(&year) => speech.words().slash,
+            _ => speech.words().over,
+        };
         let said = [&speech.count(above), over, &speech.count(below)];
         let said = said.into_iter().filter(|s| !s.is_empty()).collect::<Vec<&str>>().join(" ");
         return Some(measure::with_noun(scan, said, false, speech));

@@ -230,7 +230,13 @@ pub(in crate::text::verbalise) fn ends_sentence(behind: Scan<'_>, speech: &Speec
                 language.capital_nouns
                     && !language.small_words.contains(&lower_case(behind.next_word()).as_str())
             };
-            (c.is_uppercase() && !noun()) || "\n“\"‘(".contains(c)
+            // "5 p.m. (local time)" goes on.
+            let bracket = || {
+                let mut inside = behind;
+                inside.blanks();
+                c == '(' && inside.at(1).is_some_and(char::is_uppercase)
+            };
+            (c.is_uppercase() && !noun()) || "\n“\"‘".contains(c) || bracket()
         }),
         Some(c) => "\"”’)".contains(c),
     }

@@ -56,6 +56,8 @@ pub(super) struct Date {
     pub(super) month_first: bool,
     /// The day was written as an ordinal.
     pub(super) ordinal: bool,
+    /// The year was written with an article: `del 2026`.
+    pub(super) definite: bool,
 }
 
 /// A part of a noun, perhaps behind a whole number: 3/4 cup, 1 1/2 cups.

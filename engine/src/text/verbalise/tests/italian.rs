@@ -374,6 +374,11 @@ fn what_agents_write() {
             ("del 5/3/26", "del cinque marzo duemilaventisei"),
             ("1001 notti", "milleuno notti"),
             ("30° all'ombra", "trenta gradi all'ombra"),
+            ("nel '900", "nel novecento"),
+            ("la legge 104/1992", "la legge centoquattro barra millenovecentonovantadue"),
+            ("03/2026", "marzo duemilaventisei"),
+            ("Gent.le cliente", "Gentile cliente"),
+            ("costa 3 mln di €", "costa tre milioni di euro"),
         ],
     );
 }

@@ -154,7 +154,6 @@ fn days() {
             ("viernes, 1 de mayo", "viernes, uno de mayo"),
             ("vie. 15 de mayo", "viernes quince de mayo"),
             ("15 de sept. de 2026", "quince de septiembre de dos mil veintiséis"),
-            ("5 de enero del 2026", "cinco de enero de dos mil veintiséis"),
             ("mayo de 2026", "mayo de dos mil veintiséis"),
             ("En mayo 5 personas", "En mayo cinco personas"),
             ("El 9/10 y 9/10 de ellos", "El nueve de octubre y nueve décimos de ellos"),
@@ -225,15 +224,15 @@ fn telephones_cards_and_machines() {
         &[
             (
                 "+34 612 345 678",
-                "más tres cuatro, seis uno dos, tres cuatro cinco, seis siete ocho",
+                "más treinta y cuatro, seis uno dos, tres cuatro cinco, seis siete ocho",
             ),
             ("612 345 678", "seis uno dos, tres cuatro cinco, seis siete ocho"),
             (
                 "612 345 678 habitantes",
                 "seiscientos doce millones trescientos cuarenta y cinco mil seiscientos setenta y ocho habitantes",
             ),
-            ("91 123 45 67", "nueve uno, uno dos tres, cuatro cinco, seis siete"),
-            ("(555) 123-4567", "cinco cinco cinco, uno dos tres, cuatro cinco seis siete"),
+            ("91 123 45 67", "noventa y uno, uno dos tres, cuarenta y cinco, sesenta y siete"),
+            ("(555) 123-4567", "cinco cinco cinco, uno dos tres, cuarenta y cinco sesenta y siete"),
             (
                 "la tarjeta 4111 1111 1111 1111",
                 "la tarjeta cuatro uno uno uno, uno uno uno uno, uno uno uno uno, uno uno uno uno",
@@ -437,6 +436,26 @@ fn what_agents_write() {
             ("H2O", "H dos O"),
             ("M-30", "M treinta"),
             ("El 31 de dic. de 2026", "El treinta y uno de diciembre de dos mil veintiséis"),
+            (
+                "mayo 5, 2026 y mayo 5 de 2026",
+                "cinco de mayo de dos mil veintiséis y cinco de mayo de dos mil veintiséis",
+            ),
+            ("03/2026 y 3/2026", "marzo de dos mil veintiséis y tres barra dos mil veintiséis"),
+            ("Ley 39/2015", "Ley treinta y nueve barra dos mil quince"),
+            (
+                "5 de enero del 2000 a las 12:30 a. m.",
+                "cinco de enero del dos mil a las doce y media de la noche.",
+            ),
+            (
+                "a las 12:00 p. m. y a las 3 a. m.",
+                "a las doce del mediodía y a las tres de la mañana.",
+            ),
+            ("a las 11:30 a. m. (hora local)", "a las once y media de la mañana (hora local)"),
+            (
+                "ES91 2100 0418 4502 0005 1332",
+                "E S noventa y uno dos uno cero cero, cero cuatro uno ocho, cuatro cinco cero dos, cero cero cero cinco, uno tres tres dos",
+            ),
+            ("3 € c/u", "tres euros cada uno"),
         ],
     );
 }

@@ -113,7 +113,7 @@ pub(super) const ITALIAN: Language = Language {
     before_noun,
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} e {part} {cents}"),
-    readings: &[pointed_time, degrees, elided, number_sign, thousands],
+    readings: &[pointed_time, degrees, elided, number_sign, thousands, century],
     is_counted: |behind| romance::is_counted(behind, nouns::gender),
     ..BARE
 };
@@ -162,6 +162,14 @@ fn thousands<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     scan.blank();
     let mila = scan.eat_str("mila", true) && scan.at_word_end();
     mila.then(|| (scan, speech.count(n * 1_000)))
+}
+
+/// nel '900: a century by its hundreds.
+fn century<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    scan.eat_if(|c| matches!(c, '\'' | '’' | '‘'))?;
+    let digits: String = scan.digits().iter().collect();
+    let n: u64 = digits.parse().ok().filter(|n| digits.len() == 3 && n % 100 == 0)?;
+    scan.at_word_end().then(|| (scan, speech.count(n)))
 }
 
 /// n° 5: the sign of degrees for a raised o.

@@ -73,6 +73,7 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("sen", "senatore", Short::Title),
     short("egr", "egregio", Short::Title),
     short("gent", "gentile", Short::Title),
+    short("gent.le", "gentile", Short::Always),
     short("gent.ma", "gentilissima", Short::Always),
     short("gent.mo", "gentilissimo", Short::Always),
     short("spett", "spettabile", Short::Title),

@@ -188,7 +188,7 @@ fn time(speech: &Speech, time: &Time) -> String {
     };
     match (time.half, time.hour) {
         (None, _) => out,
-        (Some(Half::Am), 12 | 1..=5) => format!("{out} da madrugada"),
+        (Some(Half::Am), 12) => format!("{out} da noite"),
         (Some(Half::Am), _) => format!("{out} da manhã"),
         (Some(Half::Pm), 7..=11) => format!("{out} da noite"),
         (Some(Half::Pm), _) => format!("{out} da tarde"),

@@ -118,6 +118,7 @@ pub(super) const SPANISH: Language = Language {
         let part = if (above, below) == (1, 2) { "medio" } else { part };
         format!("{whole} y {part}")
     },
+    group,
     date,
     time,
     fraction,
@@ -156,6 +157,19 @@ fn short_ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>>
     (ended && scan.at_word_end()).then(|| (scan, speech.by(SHORT_ORDINAL, n)))
 }
 
+/// Two digits of a telephone number are a number, four are two of them; three and more are told one by one.
+fn group(speech: &Speech, digits: &str) -> String {
+    let pair = |digits: &str| match digits.parse() {
+        Ok(n) if !digits.starts_with('0') => speech.count(n),
+        _ => speech.digits(digits),
+    };
+    match digits.len() {
+        2 => pair(digits),
+        4 => format!("{} {}", pair(&digits[..2]), pair(&digits[2..])),
+        _ => speech.digits(digits),
+    }
+}
+
 /// XX aniversario, III Congreso.
 fn ordered(speech: &Speech, n: u64, noun: &str) -> Option<String> {
     let &(_, gender) = words::ORDERED.iter().find(|(known, _)| *known == noun)?;
@@ -188,7 +202,8 @@ fn date(speech: &Speech, date: &Date, _: &str) -> String {
         Some(day) => parts.push(format!("{} de {month}", speech.count(day.into()))),
     }
     if let Some(year) = date.year {
-        parts.push(format!("de {}", speech.year(year.into())));
+        let of = if date.definite { "del" } else { "de" };
+        parts.push(format!("{of} {}", speech.year(year.into())));
     }
     parts.join(" ")
 }
@@ -216,8 +231,9 @@ fn time(speech: &Speech, time: &Time) -> String {
     };
     match (time.half, time.hour) {
         (None, _) => out,
-        (Some(Half::Am), 12 | 1..=5) => format!("{out} de la madrugada"),
+        (Some(Half::Am), 12) => format!("{out} de la noche"),
         (Some(Half::Am), _) => format!("{out} de la mañana"),
+        (Some(Half::Pm), 12) => format!("{out} del mediodía"),
         (Some(Half::Pm), 8..=11) => format!("{out} de la noche"),
         (Some(Half::Pm), _) => format!("{out} de la tarde"),
     }

@@ -168,6 +168,7 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("incl", "incluido", Short::Dotted),
     short("atte", "atentamente", Short::Dotted),
     short("vs", "versus", Short::Always),
+    short("c/u", "cada uno", Short::Always),
     short("y/o", "y o", Short::Always),
 ];
 
