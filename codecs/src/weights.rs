@@ -1,12 +1,15 @@
-//! Model weights on disk: safetensors files, mapped into memory, read as `f32`.
+//! Model weights on disk: safetensors files and torch checkpoints, mapped into memory, read as `f32`.
 //!
-//! A [`Weights`] is one file, or the shards that an index names. It knows nothing of layers; a caller
+//! A [`Weights`] is one file, or the shards that an index names. A checkpoint is read as data: nothing in it is run. It knows nothing of layers; a caller
 //! asks for a tensor by name and shape and gets the values or an error that names file and tensor.
 //!
 //! ```text
 //! model.safetensors                  one file
 //! model.safetensors.index.json       {"weight_map": {"a.weight": "model-00001-of-00002.safetensors", ..}}
+//! NAME.pt, NAME.pth, NAME.bin        what torch saves; names of nested dictionaries are joined by dots
 //! ```
+
+mod torch;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -90,6 +93,9 @@ pub fn read_json<T: serde::de::DeserializeOwned>(file: &Path) -> Result<T, LoadE
     serde_json::from_str(&read_text(file)?).map_err(|e| LoadError::malformed(file, e.to_string()))
 }
 
+/// What a torch checkpoint begins with, as every zip archive.
+const ARCHIVE: &[u8] = b"PK\x03\x04";
+
 /// Named tensors of one model, mapped from disk.
 pub struct Weights {
     root: PathBuf,
@@ -111,7 +117,8 @@ struct Place {
 }
 
 impl Weights {
-    /// Opens `path`: a safetensors file, an index file, or a folder that holds `model.safetensors` or its index.
+    /// Opens `path`: a safetensors file, a torch checkpoint, an index file, or a folder that holds `model.safetensors` or its
+    /// index.
     ///
     /// # Errors
     /// A file that is missing, truncated or damaged.
@@ -215,18 +222,30 @@ impl Weights {
 
     fn add_shard(&mut self, file: PathBuf) -> Result<(), LoadError> {
         let map = map_file(&file)?;
-        let (header, meta) = SafeTensors::read_metadata(&map).map_err(|e| {
-            LoadError::malformed(&file, format!("not a whole safetensors file: {e}"))
-        })?;
-        let data = 8 + header;
         let shard = self.shards.len();
-        for (name, info) in meta.tensors() {
-            let bytes = data + info.data_offsets.0..data + info.data_offsets.1;
-            if bytes.end > map.len() {
-                return Err(LoadError::tensor(&file, name, "data ends beyond the end of the file"));
+        // A safetensors file begins with the length of its header, of which no real one has these lowest bytes.
+        if map.starts_with(ARCHIVE) {
+            let found = torch::read(&map).map_err(|fault| match fault.tensor {
+                Some(tensor) => LoadError::tensor(&file, tensor, fault.reason),
+                None => LoadError::malformed(&file, fault.reason),
+            })?;
+            for torch::Found { name, dtype, shape, bytes } in found {
+                self.place.insert(name, Place { shard, dtype, shape, bytes });
             }
-            let place = Place { shard, dtype: info.dtype, shape: info.shape.clone(), bytes };
-            self.place.insert(name, place);
+        } else {
+            let (header, meta) = SafeTensors::read_metadata(&map).map_err(|e| {
+                LoadError::malformed(&file, format!("not a whole safetensors file: {e}"))
+            })?;
+            let data = 8 + header;
+            for (name, info) in meta.tensors() {
+                let bytes = data + info.data_offsets.0..data + info.data_offsets.1;
+                if bytes.end > map.len() {
+                    let reason = "data ends beyond the end of the file";
+                    return Err(LoadError::tensor(&file, name, reason));
+                }
+                let place = Place { shard, dtype: info.dtype, shape: info.shape.clone(), bytes };
+                self.place.insert(name, place);
+            }
         }
         self.shards.push(Shard { file, map });
         Ok(())

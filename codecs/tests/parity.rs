@@ -198,7 +198,7 @@ fn both_forms_of_the_statistics_are_the_same() {
     let read = |name: &str| Statistics::read(&fixture(name), width).unwrap();
     assert_eq!(read("w2vbert_mean_var_stats.pt"), read("w2vbert_stats.safetensors"));
     let wrong = Statistics::read(&fixture("w2vbert_mean_var_stats.pt"), 1024).unwrap_err();
-    assert!(wrong.to_string().contains("expected 1024"), "{wrong}");
+    assert!(wrong.to_string().contains("expected [1024]"), "{wrong}");
 }
 
 #[test]

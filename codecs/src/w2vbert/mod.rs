@@ -10,7 +10,6 @@
 mod conformer;
 mod downsample;
 mod features;
-mod pickle;
 mod statistics;
 
 use std::path::Path;

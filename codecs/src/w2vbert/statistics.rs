@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::pickle::read_pickled_tensors;
 use crate::frames::Frames;
 use crate::weights::{LoadError, Weights};
 
@@ -14,27 +13,14 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Reads `mean` and `var`, `channels` values each, from a safetensors file or from the torch pickle (`.pt`) of the release.
+    /// Reads `mean` and `var`, `channels` values each, from any file that [`Weights`] opens: the release has a torch pickle.
     ///
     /// # Errors
     /// The file is unreadable or is neither, one of the two is missing or of another size, or a variance is not above 0.
     pub fn read(file: &Path, channels: usize) -> Result<Self, LoadError> {
-        let (mean, variance) = if file.extension().is_some_and(|e| e == "pt" || e == "pth") {
-            let mut tensors = read_pickled_tensors(file)?;
-            let mut take = |name: &str| {
-                let values = tensors.remove(name);
-                let values = values.ok_or_else(|| LoadError::tensor(file, name, "missing"))?;
-                if values.len() == channels {
-                    return Ok(values);
-                }
-                let reason = format!("holds {} values, expected {channels}", values.len());
-                Err(LoadError::tensor(file, name, reason))
-            };
-            (take("mean")?, take("var")?)
-        } else {
-            let weights = Weights::open(file)?;
-            (weights.f32("mean", &[channels])?, weights.f32("var", &[channels])?)
-        };
+        let weights = Weights::open(file)?;
+        let (mean, variance) =
+            (weights.f32("mean", &[channels])?, weights.f32("var", &[channels])?);
         match variance.iter().position(|&v| v <= 0.0) {
             Some(at) => {
                 let reason = format!("value {at} is {}, must be above 0", variance[at]);
