@@ -64,7 +64,9 @@ const PURE: &[&str] = &[
     "engine/src/pipeline/",
     "engine/src/scheduler.rs",
     "engine/src/sequence.rs",
+    "engine/src/streams.rs",
     "engine/src/text/",
+    "engine/src/turn/",
     "gateway/src/foreign/",
     "gateway/src/protocol/",
 ];

@@ -33,6 +33,7 @@ pub mod stats;
 pub mod streams;
 pub mod stub;
 pub mod text;
+pub mod turn;
 mod voices;
 mod worker;
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::ContextId;
 use crate::batch::{Batch, BatchRow};
-use crate::block_manager::{BlockCounts, BlockManager};
+use crate::block_manager::{BlockCounts, BlockManager, Content};
 use crate::sequence::{Group, GroupId, Sequence};
 use crate::stats::Tokens;
 
@@ -90,7 +90,30 @@ impl Scheduler {
     /// # Panics
     /// When there is no such group: what was sampled from has just run.
     pub fn append(&mut self, id: GroupId, token: u32) {
-        self.groups.get_mut(&id).expect("it has just run; this is a bug").append(token);
+        self.append_row(id, &[token]);
+    }
+
+    /// Appends what was sampled, an id of each stream, to every member of a group.
+    ///
+    /// # Panics
+    /// When there is no such group: what was sampled from has just run.
+    pub fn append_row(&mut self, id: GroupId, row: &[u32]) {
+        self.groups.get_mut(&id).expect("it has just run; this is a bug").append(row);
+    }
+
+    /// Adds a member to a group; from the next step on it runs with the others.
+    pub fn join(&mut self, id: GroupId, member: Sequence) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.members.push(member);
+        }
+    }
+
+    /// Removes all members of a group but the first; their blocks are free at once.
+    pub fn leave(&mut self, id: GroupId) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        for member in group.members.drain(1..) {
+            self.stages[group.stage].release(member.table);
+        }
     }
 
     /// Names of all groups, oldest first.
@@ -178,6 +201,10 @@ impl Scheduler {
                 let start = batch.ids.len();
                 // A piece of a prefill may not have reached yet what the last token watches.
                 let watched = if scheduled.completes { member.watched.clone() } else { 0..0 };
+                let others = member.others();
+                batch
+                    .beside
+                    .extend_from_slice(&member.beside[run.start * others..run.end * others]);
                 batch.ids.extend_from_slice(&member.ids[run.clone()]);
                 batch.positions.extend_from_slice(&member.positions[run.clone()]);
                 batch.rows.push(BatchRow {
@@ -204,7 +231,9 @@ impl Scheduler {
             if !self.budget.share_prefixes {
                 continue;
             }
-            manager.commit(&mut member.table, &member.ids, &member.positions, member.computed);
+            let content =
+                Content { ids: &member.ids, beside: &member.beside, positions: &member.positions };
+            manager.commit(&mut member.table, content, member.computed);
         }
     }
 
@@ -263,11 +292,11 @@ impl Scheduler {
     }
 }
 
-/// Blocks for every token of the group, all or none. A group that held none first takes what the prefix cache has.
+/// Blocks for every token of the group, all or none. A member that held none first takes what the prefix cache has.
 fn grow(manager: &mut BlockManager, group: &mut Group) -> bool {
-    if !group.resident {
-        for member in &mut group.members {
-            (member.table, member.computed) = manager.match_prefix(&member.ids, &member.positions);
+    for member in &mut group.members {
+        if member.table.blocks().is_empty() {
+            (member.table, member.computed) = manager.match_prefix(member.content());
         }
     }
     let fits = group.members.iter_mut().all(|m| manager.grow(&mut m.table, m.ids.len()));

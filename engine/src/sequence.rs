@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use crate::ContextId;
-use crate::block_manager::BlockTable;
+use crate::block_manager::{BlockTable, Content};
 
 /// Names a group for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,8 +17,10 @@ pub struct GroupId(pub u64);
 /// One token sequence of one stage.
 #[derive(Debug, Default)]
 pub struct Sequence {
-    /// Token ids: the serialised input, then what was generated.
+    /// Token ids: the serialised input, then what was generated; of stream 0 where a token has several.
     pub ids: Vec<u32>,
+    /// What the tokens say in the streams behind the first, token by token; empty where there is one.
+    pub beside: Vec<u32>,
     /// Rotary position of each token; same length as `ids`.
     pub positions: Vec<i32>,
     /// How many leading tokens have their keys and values stored.
@@ -38,8 +40,30 @@ impl Sequence {
     /// When the two lists differ in length or are empty; that is a bug of the caller.
     pub fn new(ids: Vec<u32>, positions: Vec<i32>, next_position: i32) -> Self {
         assert!(!ids.is_empty() && ids.len() == positions.len(), "a token has one position");
-        let table = BlockTable::default();
-        Self { ids, positions, computed: 0, table, next_position, watched: 0..0 }
+        let (table, beside) = (BlockTable::default(), Vec::new());
+        Self { ids, beside, positions, computed: 0, table, next_position, watched: 0..0 }
+    }
+
+    /// A sequence of rows of ids, `[rows, streams]`, whose positions count from 0.
+    ///
+    /// # Panics
+    /// When there is no row or the last one is not whole; that is a bug of the caller.
+    pub fn of_rows(rows: &[u32], streams: usize) -> Self {
+        assert!(rows.len().is_multiple_of(streams), "a row has an id of each stream");
+        let ids: Vec<u32> = rows.iter().step_by(streams).copied().collect();
+        let end = i32::try_from(ids.len()).expect("far fewer tokens than positions");
+        let beside = rows.chunks_exact(streams).flat_map(|row| &row[1..]).copied().collect();
+        Self { beside, ..Self::new(ids, (0..end).collect(), end) }
+    }
+
+    /// What decides whether its keys and values are those of another.
+    pub fn content(&self) -> Content<'_> {
+        Content { ids: &self.ids, beside: &self.beside, positions: &self.positions }
+    }
+
+    /// Ids that a token has behind its first.
+    pub fn others(&self) -> usize {
+        self.beside.len() / self.ids.len()
     }
 
     /// Tokens that must still run.
@@ -84,10 +108,15 @@ impl Group {
         self.members.iter().map(|m| m.watched.len()).sum()
     }
 
-    /// Appends the sampled token to every member.
-    pub fn append(&mut self, id: u32) {
+    /// Appends the sampled token, an id of each stream, to every member.
+    ///
+    /// # Panics
+    /// When the row has more ids or fewer than a token has; that is a bug of the caller.
+    pub fn append(&mut self, row: &[u32]) {
         for member in &mut self.members {
-            member.ids.push(id);
+            assert_eq!(row.len(), 1 + member.others(), "an id of each stream; this is a bug");
+            member.ids.push(row[0]);
+            member.beside.extend_from_slice(&row[1..]);
             member.positions.push(member.next_position);
             member.next_position += 1;
         }

@@ -28,6 +28,20 @@ pub struct Outputs {
     pub streams: Vec<Range<usize>>,
     /// The id that the first logit of each stream stands for.
     pub first_ids: Vec<u32>,
+    /// Whether that is the stream's pad, in all streams but the first.
+    pub own_pads: bool,
+}
+
+impl Outputs {
+    /// How many logits a row has.
+    pub fn len(&self) -> usize {
+        self.streams.last().map_or(0, |s| s.end)
+    }
+
+    /// Whether there is no stream.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// Why a row could not be chosen.
@@ -47,7 +61,8 @@ pub enum ChooseError {
 }
 
 /// Chooses the row of step `step` and moves the state on. `ids` receives one id for each stream, [`NOTHING`] in those that
-/// say nothing. Guidance is merged into `logits` before.
+/// say nothing. Guidance is merged into `logits` before. A stream that `needs` a code does not say its pad: the frame that
+/// its code belongs to has begun.
 ///
 /// # Errors
 /// See [`ChooseError`]; the state has not moved when stream 0 could not choose.
@@ -57,6 +72,7 @@ pub fn choose(
     outputs: &Outputs,
     manner: &Manner,
     step: u64,
+    needs: impl Fn(usize) -> bool,
     ids: &mut Vec<u32>,
 ) -> Result<Row, ChooseError> {
     if machine.phase() == Phase::Done {
@@ -65,8 +81,8 @@ pub fn choose(
     let own = &logits[outputs.streams[0].clone()];
     let of_sound = matches!(machine.phase(), Phase::Audio | Phase::Drain);
     let sampling = if of_sound { manner.audio } else { manner.text };
-    let draw = |stream: usize, row: &mut [f32], sampling| {
-        let rules = Rules { sampling, forbidden: &[], biases: &[], generated: &[] };
+    let draw = |stream: usize, row: &mut [f32], sampling, forbidden: &[u16]| {
+        let rules = Rules { sampling, forbidden, biases: &[], generated: &[] };
         let number = uniform(manner.seed, stream as u64, step);
         sample(row, &rules, number).map_err(|error| ChooseError::Stream { stream, error })
     };
@@ -74,7 +90,7 @@ pub fn choose(
     for allowed in machine.allowed() {
         candidates.extend_from_slice(&own[allowed.start as usize..allowed.end as usize]);
     }
-    let chosen = draw(0, &mut candidates, sampling)?;
+    let chosen = draw(0, &mut candidates, sampling, &[])?;
     let first = nth(machine.allowed(), chosen);
     let row = machine.advance(first)?;
     ids.clear();
@@ -83,8 +99,9 @@ pub fn choose(
     for stream in row.streams.clone() {
         candidates.clear();
         candidates.extend_from_slice(&logits[outputs.streams[stream].clone()]);
-        ids[stream] =
-            outputs.first_ids[stream] + draw(stream, &mut candidates, manner.audio)? as u32;
+        let forbidden: &[u16] = if outputs.own_pads && needs(stream) { &[0] } else { &[] };
+        let chosen = draw(stream, &mut candidates, manner.audio, forbidden)?;
+        ids[stream] = outputs.first_ids[stream] + chosen as u32;
     }
     Ok(row)
 }

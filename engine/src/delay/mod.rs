@@ -12,7 +12,7 @@
 //!  4    .   b3  c2   frame 2          cells behind its last one: drain
 //!  5    .   .   c3   frame 3
 //! ```
-//! Nothing reads warm-up and drain cells, except that a row without a code in stream 0 tells that no further frame begins.
+//! Nothing reads warm-up and drain cells, except that a row without a code in stream 0 begins no frame.
 
 use std::ops::Range;
 
@@ -76,11 +76,11 @@ pub fn interleave(streams: &[&[u16]]) -> Vec<Vec<Cell>> {
     (0..rows).map(|row| (0..streams.len()).map(|stream| cell(row, stream)).collect()).collect()
 }
 
-/// A frame lacks a code that it should have.
+/// A frame that has begun lacks a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("frame {frame} has no code in stream {stream}")]
 pub struct Hole {
-    /// Which frame, 0 based.
+    /// Which frame, 0 based: the row that began it.
     pub frame: usize,
     /// Which stream.
     pub stream: usize,
@@ -91,8 +91,10 @@ pub struct Hole {
 pub struct Aligner {
     streams: usize,
     rows: usize,
-    /// Frames that have begun; none begins behind the first row without a code in stream 0.
+    /// Frames that have begun: rows with a code in stream 0.
     begun: usize,
+    /// Frames given out.
+    given: usize,
     /// Cells of the newest frames: frame `t` in the `streams` cells from `t % streams * streams` on.
     cells: Vec<Cell>,
 }
@@ -104,38 +106,49 @@ impl Aligner {
     /// Without a stream: that is a bug of the caller.
     pub fn new(streams: usize) -> Self {
         assert!(streams > 0, "a model has at least one stream; this is a bug");
-        Self { streams, rows: 0, begun: 0, cells: vec![None; streams * streams] }
+        Self { streams, rows: 0, begun: 0, given: 0, cells: vec![None; streams * streams] }
     }
 
     /// Takes the next row. The codes of the frame that it completes, if there is one, are appended to `codes`, one of each
     /// stream; whether there was one is returned.
     ///
     /// # Errors
-    /// The completed frame lacks a code, or stream 0 begins a frame after it had fallen silent. The row is not taken then.
+    /// The completed frame lacks a code. The row is not taken then.
     ///
     /// # Panics
     /// When the row has not one cell for each stream: that is a bug of the caller.
     pub fn push(&mut self, row: &[Cell], codes: &mut Vec<u16>) -> Result<bool, Hole> {
         assert_eq!(row.len(), self.streams, "a row has a cell for each stream; this is a bug");
-        if row[0].is_some() && self.begun < self.rows {
-            return Err(Hole { frame: self.begun, stream: 0 });
-        }
-        let oldest = (self.rows + 1).checked_sub(self.streams);
-        let completed = oldest.filter(|&frame| frame < self.begun + usize::from(row[0].is_some()));
+        let last = self.streams - 1;
+        let oldest = self.rows.checked_sub(last);
+        let first_of = |frame| if last == 0 { row[0] } else { self.cells[self.place(frame, 0)] };
+        let completed = oldest.filter(|&frame| first_of(frame).is_some());
         if let Some(frame) = completed {
-            self.check(frame, row)?;
+            // The last stream's cell is in this row, all others are held.
+            let held = |stream: usize| self.cells[self.place(frame, stream)];
+            let cell = |stream: usize| if stream == last { row[last] } else { held(stream) };
+            if let Some(stream) = (0..self.streams).find(|&stream| cell(stream).is_none()) {
+                return Err(Hole { frame, stream });
+            }
         }
-        self.begun += usize::from(row[0].is_some());
         for stream in live_streams(self.rows, None, self.streams) {
             let place = self.place(self.rows - stream, stream);
             self.cells[place] = row[stream];
         }
         self.rows += 1;
+        self.begun += usize::from(row[0].is_some());
         if let Some(frame) = completed {
             let start = self.place(frame, 0);
             codes.extend(self.cells[start..start + self.streams].iter().flatten());
+            self.given += 1;
         }
         Ok(completed.is_some())
+    }
+
+    /// Whether the next row must have a code in this stream, not stream 0: its frame has begun.
+    pub fn needs(&self, stream: usize) -> bool {
+        let frame = self.rows.checked_sub(stream);
+        frame.is_some_and(|frame| self.cells[self.place(frame, 0)].is_some())
     }
 
     /// Rows taken.
@@ -145,24 +158,12 @@ impl Aligner {
 
     /// Frames given out.
     pub fn frames(&self) -> usize {
-        whole_frames(self.rows, self.streams).min(self.begun)
+        self.given
     }
 
     /// Frames that have begun and are not whole: what is lost when no further row comes.
     pub fn unfinished(&self) -> usize {
-        self.begun - self.frames()
-    }
-
-    /// A frame completes with the cell of the last stream in the newest row; all others are held.
-    fn check(&self, frame: usize, newest: &[Cell]) -> Result<(), Hole> {
-        let last = self.streams - 1;
-        let held = |stream: usize| self.cells[self.place(frame, stream)].is_some();
-        let whole =
-            |stream: usize| if stream == last { newest[last].is_some() } else { held(stream) };
-        match (0..self.streams).find(|&stream| !whole(stream)) {
-            Some(stream) => Err(Hole { frame, stream }),
-            None => Ok(()),
-        }
+        self.begun - self.given
     }
 
     fn place(&self, frame: usize, stream: usize) -> usize {

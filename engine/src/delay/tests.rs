@@ -148,16 +148,28 @@ fn rows_of_many_speakers_in_any_order_reach_their_own_aligners() {
 }
 
 #[test]
-fn a_frame_begun_behind_the_end_is_refused_and_changes_nothing() {
+fn a_row_without_a_code_in_stream_0_begins_no_frame_and_later_ones_do() {
     let mut aligner = Aligner::new(2);
     let mut codes = Vec::new();
+    for row in [[Some(1), None], [None, Some(2)], [Some(3), Some(9)], [None, Some(4)]] {
+        aligner.push(&row, &mut codes).unwrap();
+    }
+    assert_eq!((codes, aligner.frames(), aligner.unfinished()), (vec![1, 2, 3, 4], 2, 0));
+}
+
+#[test]
+fn a_missing_code_is_told_and_the_row_not_taken() {
+    let mut aligner = Aligner::new(2);
+    let mut codes = Vec::new();
+    assert!(!aligner.needs(1));
     aligner.push(&[Some(1), None], &mut codes).unwrap();
-    aligner.push(&[None, Some(2)], &mut codes).unwrap();
+    assert!(aligner.needs(1));
     let before = format!("{aligner:?}");
     let error = aligner.push(&[Some(3), None], &mut codes).unwrap_err();
-    assert_eq!(error, Hole { frame: 1, stream: 0 });
-    assert_eq!((format!("{aligner:?}"), codes), (before, vec![1, 2]));
-    assert_eq!(error.to_string(), "frame 1 has no code in stream 0");
+    assert_eq!(error.to_string(), "frame 0 has no code in stream 1");
+    assert_eq!((format!("{aligner:?}"), codes.len()), (before, 0));
+    aligner.push(&[None, Some(2)], &mut codes).unwrap();
+    assert!(!aligner.needs(1));
 }
 
 #[test]
@@ -174,16 +186,15 @@ fn a_known_limit_leaves_room_to_finish_what_has_begun() {
     }
 }
 
-/// The definition, on a whole grid: frame `t` is `row[t + n][n]`, up to the first row without a code in stream 0.
+/// The definition, on a whole grid: frame `t` is `row[t + n][n]`, where row `t` has a code in stream 0.
 fn naive(rows: &[Vec<Cell>], streams: usize) -> Result<Codes, Hole> {
-    let begun = rows.iter().position(|r| r[0].is_none()).unwrap_or(rows.len());
-    let frames = rows.len().saturating_sub(streams - 1).min(begun);
+    let frames = (0..rows.len().saturating_sub(streams - 1)).filter(|&t| rows[t][0].is_some());
     let code =
         |frame: usize, stream: usize| rows[frame + stream][stream].ok_or(Hole { frame, stream });
-    (0..frames).map(|frame| (0..streams).map(|stream| code(frame, stream)).collect()).collect()
+    frames.map(|frame| (0..streams).map(|stream| code(frame, stream)).collect()).collect()
 }
 
-/// Any grid whose stream 0 falls silent once, with junk in warm-up and drain, and holes in the body if wanted.
+/// Any grid with junk in warm-up and drain, a stream 0 that is silent at times and in the end, and holes elsewhere if wanted.
 fn grid(holes: bool) -> impl Strategy<Value = (usize, Vec<Vec<Cell>>)> {
     (1..10usize, 0..40usize, 0..40usize).prop_flat_map(move |(streams, rows, begun)| {
         let cell = prop::option::weighted(0.97, any::<u16>());
@@ -191,8 +202,8 @@ fn grid(holes: bool) -> impl Strategy<Value = (usize, Vec<Vec<Cell>>)> {
         grid.prop_map(move |mut grid| {
             let filler = if holes { None } else { Some(7) };
             for (row, cells) in grid.iter_mut().enumerate() {
-                cells.iter_mut().for_each(|cell| *cell = cell.or(filler));
-                cells[0] = (row < begun).then(|| cells[0].unwrap_or(7));
+                cells[1..].iter_mut().for_each(|cell| *cell = cell.or(filler));
+                cells[0] = cells[0].filter(|_| row < begun);
             }
             (streams, grid)
         })

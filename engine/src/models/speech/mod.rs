@@ -79,7 +79,7 @@ impl SpeechLm {
             first_ids.push(ids.start as u32);
             start += ids.len();
         }
-        Outputs { streams, first_ids }
+        Outputs { streams, first_ids, own_pads: !ends.nothing_counts }
     }
 }
 

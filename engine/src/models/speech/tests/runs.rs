@@ -133,7 +133,8 @@ fn play(run: &Run) {
         for (logit, bias) in logits.iter_mut().zip(row(&case, "bias0", step)) {
             *logit += bias;
         }
-        let row = choose(&mut machine, &logits, &layout, &GREEDY, step as u64, &mut said).unwrap();
+        let row = choose(&mut machine, &logits, &layout, &GREEDY, step as u64, |_| true, &mut said)
+            .unwrap();
         assert_eq!(said.iter().map(|&id| i64::from(id)).collect::<Vec<_>>(), expected, "{at}");
         shared = row.shared;
         if row.grid {
@@ -169,7 +170,7 @@ fn streams_draw_on_their_own() {
         machine.advance(8).unwrap();
         let manner = Manner { text: Sampling::GREEDY, audio, seed };
         let mut ids = Vec::new();
-        choose(&mut machine, logits, &layout, &manner, step, &mut ids).unwrap();
+        choose(&mut machine, logits, &layout, &manner, step, |_| true, &mut ids).unwrap();
         ids
     };
     let first = say(&logits, 1, 0);
@@ -190,15 +191,17 @@ fn nothing_is_chosen_behind_the_end_or_from_broken_numbers() {
     let layout = load(run.folder, Precision::F32, |_| ()).layout();
     let mut logits = vec![0.0; layout.streams.last().unwrap().end];
     logits[260] = f32::NAN;
-    let error = choose(&mut machine, &logits, &layout, &GREEDY, 0, &mut Vec::new()).unwrap_err();
+    let error =
+        choose(&mut machine, &logits, &layout, &GREEDY, 0, |_| true, &mut Vec::new()).unwrap_err();
     assert!(error.to_string().starts_with("stream 0: logit 4 is NaN"), "{error}");
     logits[260] = 0.0;
     for step in 0.. {
         if machine.phase() == Phase::Done {
             break;
         }
-        choose(&mut machine, &logits, &layout, &GREEDY, step, &mut Vec::new()).unwrap();
+        choose(&mut machine, &logits, &layout, &GREEDY, step, |_| true, &mut Vec::new()).unwrap();
     }
-    let error = choose(&mut machine, &logits, &layout, &GREEDY, 0, &mut Vec::new()).unwrap_err();
+    let error =
+        choose(&mut machine, &logits, &layout, &GREEDY, 0, |_| true, &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("not allowed in phase Done"), "{error}");
 }
