@@ -33,6 +33,8 @@ const SPEECH: &[&str] = &[
     "/v1/text",
     "/v1/tokens",
     "/tts/websocket",
+    "/tts/bytes",
+    "/tts/sse",
     "/tts",
     "/v1/tts",
     "/v1/speak",

@@ -9,6 +9,7 @@ use codecs::flac::{self, FlacError};
 use codecs::ogg::{OggError, OggHead, OggWriter};
 use codecs::opus::{self, OpusError};
 use codecs::pcm;
+use codecs::resample::UnsupportedRate;
 use codecs::wav::{self, SampleFormat};
 
 use crate::audio::ENGINE_RATE;
@@ -17,7 +18,7 @@ use crate::audio::ENGINE_RATE;
 const LABEL: &str = "Synthetic speech, made by a machine";
 const SOFTWARE: &str = concat!("Dovecote ", env!("CARGO_PKG_VERSION"));
 const COMMENTS: [(&str, &str); 2] = [("COMMENT", LABEL), ("ENCODER", SOFTWARE)];
-const INFO: [wav::Info<'static>; 2] = [(*b"ICMT", LABEL), (*b"ISFT", SOFTWARE)];
+pub(crate) const INFO: [wav::Info<'static>; 2] = [(*b"ICMT", LABEL), (*b"ISFT", SOFTWARE)];
 /// Tells the streams of one file apart; ours has one.
 const OGG_SERIAL: u32 = 1;
 
@@ -98,6 +99,8 @@ pub(crate) enum FileError {
     Ogg(#[from] OggError),
     #[error(transparent)]
     Flac(#[from] FlacError),
+    #[error(transparent)]
+    Rate(#[from] UnsupportedRate),
 }
 
 /// Writes one file. What stands before the sound comes with the first of it.

@@ -19,5 +19,6 @@ mod metrics;
 pub mod protocol;
 pub mod server;
 mod sessions;
+mod shape;
 mod transport;
 mod voices;

@@ -198,6 +198,8 @@ fn routes(server: Arc<Server>) -> Router {
     let guarded = Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/tts/websocket", ws::speaks(Cartesia::make))
+        .route("/tts/bytes", http::speech::reads(Cartesia::bytes))
+        .route("/tts/sse", http::speech::reads(Cartesia::events))
         .route("/tts", ws::speaks(LiveKit::make))
         .route("/v1/tts", ws::speaks(LiveKit::make))
         .route("/v1/speak", ws::speaks(Deepgram::make))

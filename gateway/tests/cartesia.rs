@@ -117,3 +117,60 @@ async fn a_key_is_taken_from_where_its_clients_put_it() {
     };
     house.until("a place", free).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_text_is_answered_in_the_format_asked_for() {
+    let house = House::open().await;
+    let ask = async |format: Value| {
+        let body = json!({"model_id": "sonic-3", "transcript": "Hello there.", "language": null,
+            "voice": {"mode": "id", "id": "71a7ad14"}, "output_format": format});
+        house.post("/tts/bytes", &body).await
+    };
+    let raw =
+        |encoding, rate| json!({"container": "raw", "encoding": encoding, "sample_rate": rate});
+    let (head, pcm) = ask(raw("pcm_s16le", 24_000)).await;
+    assert!(head.contains(" 200 ") && head.contains("content-type: audio/pcm"), "{head}");
+    let samples = pcm.len() / 2;
+    assert!(samples > 4_800);
+    let (_, floats) = ask(raw("pcm_f32le", 48_000)).await;
+    assert_eq!(floats.len(), samples * 2 * 4);
+    let (head, wav) =
+        ask(json!({"container": "wav", "encoding": "pcm_s16le", "sample_rate": 24_000})).await;
+    assert!(head.contains("content-type: audio/wav"), "{head}");
+    let wav = codecs::wav::Wav::read(&wav).expect("a wav");
+    assert_eq!((wav.sample_rate, wav.samples.len()), (24_000, samples));
+    let (head, body) = ask(json!({"container": "mp3", "sample_rate": 44_100, "bit_rate": 7})).await;
+    assert_eq!(status(&head), 400, "{}", String::from_utf8_lossy(&body));
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_carry_the_sound_the_words_and_the_end() {
+    let house = House::open().await;
+    let text = "Hello there. How can I help you today?";
+    let body = json!({"model_id": "sonic-3", "transcript": text, "add_timestamps": true,
+        "voice": {"mode": "id", "id": "71a7ad14"}, "context_id": "a",
+        "output_format": {"container": "raw", "encoding": "pcm_s16le", "sample_rate": 16_000}});
+    let (head, body) = house.post("/tts/sse", &body).await;
+    assert!(head.contains("content-type: text/event-stream"), "{head}");
+    let body = String::from_utf8(body).expect("text");
+    let heard: Vec<Value> = body
+        .split_terminator("\n\n")
+        .map(|event| serde_json::from_str(event.split_once("data: ").expect("data").1))
+        .collect::<Result<_, _>>()
+        .expect("JSON");
+    let (end, rest) = heard.split_last().expect("an end");
+    assert_eq!(end["type"], "done");
+    let sounding = samples(rest) as f64 / 16_000.0;
+    let words: Vec<&Value> = rest.iter().filter(|m| m["type"] == "timestamps").collect();
+    let texts: Vec<&str> = words
+        .iter()
+        .flat_map(|m| m["word_timestamps"]["words"].as_array().expect("words"))
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(texts.join(" "), text);
+    let end = &words[words.len() - 1]["word_timestamps"]["end"];
+    let end = end.as_array().and_then(|ends| ends.last()).and_then(Value::as_f64);
+    assert!(end.is_some_and(|end| end > 0.0 && end <= sounding), "{end:?} {sounding}");
+    assert!(rest.iter().filter_map(|m| m["data"].as_str()).all(|data| data.len() < 6_000));
+}

@@ -155,14 +155,19 @@ fn opus(bytes: Vec<u8>, duration: u64) -> Packet {
     Packet { silent: is_dtx(&bytes), bytes: bytes.into(), duration, last: false }
 }
 
-fn plain(codec: Codec, samples: &[f32]) -> Packet {
-    let mut bytes = Vec::new();
+/// Samples as they are, behind what stands there. Of Opus, which is none, as 16-bit integers.
+pub(crate) fn extend(codec: Codec, bytes: &mut Vec<u8>, samples: &[f32]) {
     match codec {
-        Codec::PcmF32le => pcm::extend_f32_le(&mut bytes, samples),
+        Codec::PcmF32le => pcm::extend_f32_le(bytes, samples),
         Codec::Mulaw => bytes.extend(samples.iter().map(|&s| g711::mulaw_encode(pcm::to_i16(s)))),
         Codec::Alaw => bytes.extend(samples.iter().map(|&s| g711::alaw_encode(pcm::to_i16(s)))),
-        Codec::PcmS16le | Codec::Opus => pcm::extend_i16_le(&mut bytes, samples),
+        Codec::PcmS16le | Codec::Opus => pcm::extend_i16_le(bytes, samples),
     }
+}
+
+fn plain(codec: Codec, samples: &[f32]) -> Packet {
+    let mut bytes = Vec::new();
+    extend(codec, &mut bytes, samples);
     let duration = samples.len() as u64;
     Packet { bytes: Bytes::from(bytes), duration, silent: false, last: false }
 }

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use super::whole::Word;
 use super::{Format, Step, lacks_space};
 use crate::protocol::Handle;
 use crate::protocol::event::{
@@ -162,6 +163,18 @@ impl<T> Context<T> {
     fn cancel(&self) -> Step {
         let cancel = Cancel { ctx: self.number.to_string(), played: None, at: None };
         Step::Say(ClientEvent::Cancel(cancel))
+    }
+
+    /// As [`Context::timed`], in seconds.
+    pub(super) fn words(&mut self, commit: &Commit) -> Vec<Word> {
+        let rate = f64::from(self.format.sample_rate);
+        let second = |position: u64| position as f64 / rate;
+        let word = |(text, [start, end]): (String, [u64; 2])| Word {
+            text,
+            start_s: second(start),
+            end_s: second(end),
+        };
+        self.timed(commit).into_iter().map(word).collect()
     }
 
     /// The words or characters of a commit as they were written, with their places on the context's clock. They are

@@ -17,9 +17,8 @@ use serde_json::{Value, json};
 
 use super::contexts::Contexts;
 use super::names::Voices;
-use super::{
-    Dialect, Greeting, Step, Unwelcome, parameter, pcm_format, seconds, start, text_frame,
-};
+use super::whole::Word;
+use super::{Dialect, Greeting, Step, Unwelcome, parameter, pcm_format, start, text_frame};
 use crate::error::Code;
 use crate::protocol::event::{ErrorEvent, Options, ServerEvent};
 use crate::protocol::{Format, Frame, SoundFrame, payload};
@@ -187,10 +186,12 @@ impl Dialect for LiveKit {
             }
             ServerEvent::Commit(commit) => {
                 let Some(turn) = self.turns.of(&commit.ctx) else { return Vec::new() };
-                let words = turn.timed(&commit);
-                let word = |(word, [start, end]): &(String, [u64; 2])| {
-                    let (start, end) = (seconds(*start, &turn.format), seconds(*end, &turn.format));
-                    json!({"word": word, "start": start, "end": end})
+                let words = turn.words(&commit);
+                // Tenths of a millisecond: what is finer is noise.
+                let round = |seconds: f64| (seconds * 1e4).round() / 1e4;
+                let word = |word: &Word| {
+                    let (start, end) = (round(word.start_s), round(word.end_s));
+                    json!({"word": word.text, "start": start, "end": end})
                 };
                 let words: Vec<Value> = words.iter().map(word).collect();
                 if words.is_empty() {

@@ -5,6 +5,9 @@
 //! vendor's message <--say--- ServerEvent, sound <--'
 //! ```
 //!
+//! Where all text comes in one request, the request is read and the answer wrapped here (see [`whole`]); the rest is as for
+//! any other request for speech.
+//!
 //! A dialect gives each context a name of its own (see [`contexts`]), for vendors let clients use theirs again.
 
 pub(crate) mod cartesia;
@@ -15,6 +18,7 @@ pub(crate) mod livekit;
 mod names;
 #[cfg(test)]
 mod rig;
+pub(crate) mod whole;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -166,12 +170,6 @@ fn pcm_format(codec: Option<&str>, sample_rate: Option<u32>) -> Result<Format, S
     let format = Format::choose(&asked)?;
     debug_assert!(format.codec != Codec::Opus, "packed packets of it cannot be told apart");
     Ok(format)
-}
-
-/// Position on a context's clock in seconds.
-fn seconds(position: u64, format: &Format) -> f64 {
-    // Tenths of a millisecond: what is finer is noise.
-    (position as f64 / f64::from(format.sample_rate) * 1e4).round() / 1e4
 }
 
 /// Whether a space belongs between two pieces of text: the first ends a sentence, and clients that send sentences drop it.

@@ -1,6 +1,6 @@
 //! What vendors' names of voices stand for here.
 
-use super::{Arc, Catalogue, Foreign, Greeting};
+use super::{Arc, Catalogue, Foreign, Gateway, Greeting};
 
 /// Voices by the names that clients use.
 pub(super) struct Voices {
@@ -11,9 +11,13 @@ pub(super) struct Voices {
 
 impl Voices {
     pub(super) fn new(greeting: &Greeting<'_>) -> Self {
-        let config = greeting.config;
+        Self::of(greeting.config, &greeting.setup.catalogue)
+    }
+
+    /// Those of a catalogue.
+    pub(super) fn of(config: &Gateway, ours: &Arc<Catalogue>) -> Self {
         Self {
-            ours: greeting.setup.catalogue.clone(),
+            ours: ours.clone(),
             table: config.speech.voices.clone(),
             settings: config.foreign.clone(),
         }

@@ -27,6 +27,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use alignment::{Alignment, Timed};
+pub(crate) use catalogue::Names;
 pub use catalogue::{Catalogue, Model, Voice};
 pub(crate) use context::payload;
 pub(crate) use event::mend_surrogates;

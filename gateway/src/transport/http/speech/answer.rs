@@ -1,61 +1,62 @@
-//! Sound on its way to the client, as the body itself or in events; a tenth of a second at a time, however much comes at once.
-//!
-//! ```text
-//! data: {"type":"speech.audio.delta","audio":"<base64>"}
-//! data: {"type":"speech.audio.done","usage":{"input_tokens":12,"output_tokens":13,"total_tokens":25}}
-//! ```
-//!
-//! Tokens of the input are characters, those of the output the codec's frames of 80 ms.
+//! Sound on its way to the client, as the body itself or in a vendor's messages; a tenth of a second at a time, however much
+//! comes at once.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use engine::{Event, Events, Pcm, Summary};
 use futures_util::stream;
-use serde_json::{Value, json};
 
-use super::request::Framing;
 use crate::access::Access;
 use crate::audio::ENGINE_RATE;
-use crate::container::{FileError, FileFormat, FileWriter};
+use crate::container::FileError;
+use crate::foreign::whole::{Framing, Word};
+use crate::protocol::{Alignment, Timed};
 use crate::server::next;
 use crate::sessions::Admission;
+use crate::shape::ShapeWriter;
 use crate::transport::http::problem;
 
 /// Sound of one piece: 100 ms. A larger one would keep a listener waiting for its end.
 const PIECE_SAMPLES: usize = ENGINE_RATE as usize / 10;
-/// Samples of one frame of codes.
-const FRAME_SAMPLES: u64 = 1_920;
+/// Words are told for so much sound at a time, as in sessions.
+const WORDS_SAMPLES: u64 = 2 * ENGINE_RATE as u64;
+
+/// What is to become of a context's sound.
+pub(super) struct Wanted {
+    pub(super) text: String,
+    pub(super) writer: ShapeWriter,
+    /// Of the bytes that it writes.
+    pub(super) content_type: &'static str,
+    pub(super) framing: Option<Box<dyn Framing>>,
+}
 
 /// Waits for the first sound, so that a failure before it has a status of its own; then streams.
 pub(super) async fn answer(
     events: Events,
-    format: FileFormat,
-    framing: Framing,
+    wanted: Wanted,
     admission: Admission,
     access: Access,
 ) -> Response {
     let failed =
         |message: &str| problem(StatusCode::INTERNAL_SERVER_ERROR, "engine_failed", None, message);
+    let Wanted { text, writer, content_type, mut framing } = wanted;
+    let wants_words = framing.as_ref().is_some_and(|framing| framing.wants_words());
+    let mut words = wants_words.then(|| Words::new(text));
     let first = loop {
         match next(&events).await {
             Some(Event::Failed(failure)) => return failed(&failure.to_string()),
             Some(event @ (Event::Audio { .. } | Event::Done(_))) => break event,
-            Some(_) => {}
+            Some(event) => learn(&event, &mut words, &mut framing),
             None => return failed("the engine stopped"),
         }
     };
-    let writer = match FileWriter::new(format) {
-        Ok(writer) => writer,
-        Err(error) => return failed(&error.to_string()),
-    };
-    let content_type = match framing {
-        Framing::Audio => format.content_type(),
-        Framing::Events => "text/event-stream",
+    let content_type = match &framing {
+        Some(framing) => framing.content_type(),
+        None => content_type,
     };
     // Until the last byte is out.
     access.outcome("gone");
@@ -66,7 +67,9 @@ pub(super) async fn answer(
         at: 0,
         writer: Some(writer),
         framing,
-        ending: None,
+        words,
+        ready: VecDeque::new(),
+        broken: None,
         access,
         _admission: admission,
     };
@@ -84,18 +87,15 @@ struct Speech {
     sound: Pcm,
     at: usize,
     /// None once the file is complete.
-    writer: Option<FileWriter>,
-    framing: Framing,
-    /// The last event, while it waits for its turn.
-    ending: Option<Ending>,
+    writer: Option<ShapeWriter>,
+    framing: Option<Box<dyn Framing>>,
+    words: Option<Words>,
+    /// What goes out next.
+    ready: VecDeque<Bytes>,
+    /// Why it breaks off, once what is ready is out.
+    broken: Option<BodyError>,
     access: Access,
     _admission: Admission,
-}
-
-enum Ending {
-    Done(Summary),
-    /// The client was told why; what is left is to break the transfer.
-    Broken(BodyError),
 }
 
 /// Why a body ends before its time; the client sees a broken transfer, never a short file that looks whole.
@@ -111,101 +111,161 @@ enum BodyError {
 
 impl Speech {
     async fn advance(mut self) -> Result<Option<(Bytes, Self)>, BodyError> {
-        match self.ending.take() {
-            Some(Ending::Done(summary)) => {
-                let bytes = event(&done(&summary));
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
                 return Ok(Some((bytes, self)));
             }
-            Some(Ending::Broken(error)) => return Err(error),
-            None => {}
-        }
-        match self.next_bytes().await {
-            Ok(bytes) => Ok(bytes.map(|bytes| (self.framed(bytes), self))),
-            Err(error) if self.framing == Framing::Events => {
-                let message = error.to_string();
-                self.ending = Some(Ending::Broken(error));
-                Ok(Some((event(&broken(&message)), self)))
+            if let Some(error) = self.broken.take() {
+                return Err(error);
             }
-            Err(error) => Err(error),
+            if self.writer.is_none() {
+                return Ok(None);
+            }
+            if let Err(error) = self.step().await {
+                // Without messages there is nothing to tell it in.
+                let Some(framing) = &mut self.framing else { return Err(error) };
+                let message = framing.broken(&error.to_string());
+                self.send(message);
+                self.broken = Some(error);
+            }
         }
     }
 
-    /// The next bytes of the file, at least one; none after its end.
-    async fn next_bytes(&mut self) -> Result<Option<Vec<u8>>, BodyError> {
-        while let Some(writer) = &mut self.writer {
-            if self.at < self.sound.len() {
-                let end = self.sound.len().min(self.at + PIECE_SAMPLES);
-                let bytes = match &self.sound {
-                    Pcm::Samples(samples) => writer.write(&samples[self.at..end])?,
-                    Pcm::Silence(_) => writer.write(&vec![0.0; end - self.at])?,
-                };
-                self.at = end;
-                if !bytes.is_empty() {
-                    return Ok(Some(bytes));
-                }
-                continue;
-            }
-            let event = match self.first.take() {
-                Some(event) => Some(event),
-                None => next(&self.events).await,
+    /// A step of the work: a piece is encoded, or the next event taken.
+    async fn step(&mut self) -> Result<(), BodyError> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        if self.at < self.sound.len() {
+            let end = self.sound.len().min(self.at + PIECE_SAMPLES);
+            let bytes = match &self.sound {
+                Pcm::Samples(samples) => writer.write(&samples[self.at..end])?,
+                Pcm::Silence(_) => writer.write(&vec![0.0; end - self.at])?,
             };
-            match event {
-                Some(Event::Audio { samples, .. }) => {
-                    self.access.sound(sounding(samples.len()));
-                    (self.sound, self.at) = (samples, 0);
-                }
-                Some(Event::Done(summary)) => return self.finish(summary),
-                Some(Event::Failed(failure)) => {
-                    self.access.outcome("failed");
-                    return Err(failure.into());
-                }
-                Some(Event::Cancelled(_)) | None => return Err(BodyError::Stopped),
-                Some(_) => {}
+            let samples = (end - self.at) as u64;
+            self.at = end;
+            self.give(bytes);
+            if let Some(words) = &mut self.words {
+                words.sounded += samples;
             }
+            self.tell_words(WORDS_SAMPLES);
+            return Ok(());
         }
-        Ok(None)
+        let event = match self.first.take() {
+            Some(event) => Some(event),
+            None => next(&self.events).await,
+        };
+        match event {
+            Some(Event::Audio { samples, .. }) => {
+                self.access.sound(sounding(samples.len()));
+                (self.sound, self.at) = (samples, 0);
+            }
+            Some(Event::Done(summary)) => return self.finish(&summary),
+            Some(Event::Failed(failure)) => {
+                self.access.outcome("failed");
+                return Err(failure.into());
+            }
+            Some(Event::Cancelled(_)) | None => return Err(BodyError::Stopped),
+            Some(event) => learn(&event, &mut self.words, &mut self.framing),
+        }
+        Ok(())
     }
 
-    fn finish(&mut self, summary: Summary) -> Result<Option<Vec<u8>>, BodyError> {
-        let Some(writer) = self.writer.take() else { return Ok(None) };
+    fn finish(&mut self, summary: &Summary) -> Result<(), BodyError> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
         self.access.outcome("done");
-        if self.framing == Framing::Events {
-            self.ending = Some(Ending::Done(summary));
+        let bytes = writer.finish()?;
+        self.give(bytes);
+        self.tell_words(1);
+        if let Some(framing) = &mut self.framing {
+            let done = framing.done(summary);
+            self.send(done);
         }
-        Ok(Some(writer.finish()?))
+        Ok(())
     }
 
-    fn framed(&self, bytes: Vec<u8>) -> Bytes {
-        match self.framing {
-            Framing::Audio => bytes.into(),
-            // What came last may have nothing left to say.
-            Framing::Events if bytes.is_empty() => Bytes::new(),
-            Framing::Events => {
-                event(&json!({"type": "speech.audio.delta", "audio": STANDARD.encode(bytes)}))
+    /// Puts bytes into line, if there are any.
+    fn give(&mut self, bytes: Vec<u8>) {
+        if bytes.is_empty() {
+            return;
+        }
+        let bytes = match &mut self.framing {
+            Some(framing) => framing.sound(&bytes),
+            None => bytes.into(),
+        };
+        self.send(bytes);
+    }
+
+    /// Puts a message into line, if there is anything in it.
+    fn send(&mut self, message: Bytes) {
+        if !message.is_empty() {
+            self.ready.push_back(message);
+        }
+    }
+
+    /// Tells the words of the sound that was told, if that is so much.
+    fn tell_words(&mut self, least: u64) {
+        let (Some(framing), Some(words)) = (&mut self.framing, &mut self.words) else { return };
+        if words.sounded - words.told >= least {
+            let words = words.next();
+            if !words.is_empty() {
+                let message = framing.words(&words);
+                self.send(message);
             }
         }
+    }
+}
+
+/// When the words of a text sound.
+struct Words {
+    alignment: Alignment,
+    text: String,
+    /// Samples that were encoded, and those whose words were told.
+    sounded: u64,
+    told: u64,
+}
+
+impl Words {
+    fn new(text: String) -> Self {
+        Self { alignment: Alignment::default(), text, sounded: 0, told: 0 }
+    }
+
+    fn learn(&mut self, event: &Event) {
+        match event {
+            Event::Chunk { raw, .. } => self.alignment.chunk(raw.clone()),
+            Event::ChunkEnd { raw, end, .. } => self.alignment.chunk_end(raw, *end),
+            Event::Aligned { ends } => self.alignment.aligned(ends),
+            _ => {}
+        }
+    }
+
+    /// Those that end in the sound since the last call.
+    fn next(&mut self) -> Vec<Word> {
+        self.alignment.freeze(self.sounded);
+        let timings = self.alignment.words(&self.text, self.told..self.sounded);
+        self.told = self.sounded;
+        let second = |samples: u64| samples as f64 / f64::from(ENGINE_RATE);
+        let mut chars = self.text.chars();
+        let mut passed = 0;
+        let word = |timed: Timed| {
+            let skipped = chars.by_ref().skip(timed.chars.start - passed);
+            let text = skipped.take(timed.chars.len()).collect();
+            passed = timed.chars.end;
+            Word { text, start_s: second(timed.samples.start), end_s: second(timed.samples.end) }
+        };
+        timings.timed.into_iter().map(word).collect()
+    }
+}
+
+/// Takes note of what the engine tells beside the sound.
+fn learn(event: &Event, words: &mut Option<Words>, framing: &mut Option<Box<dyn Framing>>) {
+    if let Some(words) = words {
+        words.learn(event);
+    }
+    if let Some(framing) = framing {
+        framing.learn(event);
     }
 }
 
 /// How long so many samples sound.
 fn sounding(samples: usize) -> Duration {
     Duration::from_secs_f64(samples as f64 / f64::from(ENGINE_RATE))
-}
-
-fn event(data: &Value) -> Bytes {
-    format!("data: {data}\n\n").into()
-}
-
-fn done(summary: &Summary) -> Value {
-    let input = summary.text_chars as u64;
-    let output = summary.samples.div_ceil(FRAME_SAMPLES);
-    let usage =
-        json!({"input_tokens": input, "output_tokens": output, "total_tokens": input + output});
-    json!({"type": "speech.audio.done", "usage": usage})
-}
-
-fn broken(message: &str) -> Value {
-    let error =
-        json!({"message": message, "type": "server_error", "param": null, "code": "engine_failed"});
-    json!({"type": "error", "error": error})
 }

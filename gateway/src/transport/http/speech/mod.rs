@@ -1,30 +1,41 @@
-//! `POST /v1/audio/speech`: a text in, sound out as it is made, as OpenAI's clients have it.
+//! Speech for one request with a whole text: sound out as it is made, in the words of OpenAI (`POST /v1/audio/speech`) or of
+//! another vendor.
 //!
 //! ```text
-//! body --request--> what is wanted --engine--> events --answer--> bytes of a file, or events with them
+//! body --request--> what is wanted --engine--> events --answer--> bytes of a file, or messages with them
 //! ```
 //!
 //! A client that leaves drops the body, and with it the context.
 
 mod answer;
+mod events;
 mod request;
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, State, rejection::BytesRejection};
-use axum::http::StatusCode;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::Request;
+use axum::routing::{MethodRouter, post};
+use engine::{Request, Text};
 
-use self::request::Wanted;
+use self::answer::Wanted;
+use self::request::{Framing, Spoken};
 use super::gate::too_many;
 use super::{overloaded, problem, unread};
 use crate::access::Access;
 use crate::auth::Caller;
+use crate::foreign::whole::{Asking, Read, Refused, Whole};
+use crate::protocol::{Catalogue, Names};
 use crate::server::Server;
+use crate::shape::{Shape, ShapeWriter};
 
-/// Answers with sound.
+/// Names the fields of a request that had no effect.
+const IGNORED: HeaderName = HeaderName::from_static("x-dovecote-ignored");
+
+/// Answers OpenAI's clients.
 pub(crate) async fn speak(
     State(server): State<Arc<Server>>,
     Extension(access): Extension<Access>,
@@ -36,27 +47,92 @@ pub(crate) async fn speak(
         Err(rejection) => return unread(&rejection, server.config.server.max_body_bytes),
     };
     let catalogue = server.voices.catalogue().seen_by(caller.key());
-    let wanted = match Wanted::parse(&body, &server.config.speech, &catalogue) {
-        Ok(wanted) => wanted,
+    let spoken = match Spoken::parse(&body, &server.config.speech, &catalogue) {
+        Ok(spoken) => spoken,
         Err(refusal) => return refusal.into_response(),
     };
-    let admission = match server.admit(&caller) {
+    let whole = Whole {
+        request: Request { voice: Some(spoken.voice), ..Request::whole(spoken.text) },
+        shape: Shape::File(spoken.format),
+        framing: match spoken.framing {
+            Framing::Audio => None,
+            Framing::Events => Some(Box::new(events::OpenAi)),
+        },
+        ignored: Vec::new(),
+    };
+    perform(&server, access, &caller, &catalogue, whole).await
+}
+
+/// Answers requests of another vendor's clients.
+pub(crate) fn reads(read: Read) -> MethodRouter<Arc<Server>> {
+    post(
+        async move |State(server): State<Arc<Server>>,
+                    Extension(access): Extension<Access>,
+                    Extension(caller): Extension<Caller>,
+                    body: Result<Bytes, BytesRejection>| {
+            let body = match body {
+                Ok(body) => body,
+                Err(rejection) => return unread(&rejection, server.config.server.max_body_bytes),
+            };
+            let catalogue = server.voices.catalogue().seen_by(caller.key());
+            let asking = Asking { body: &body, config: &server.config, catalogue: &catalogue };
+            match read(&asking) {
+                Ok(whole) => perform(&server, access, &caller, &catalogue, whole).await,
+                Err(Refused { status, body }) => {
+                    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+                    (status, Json(body)).into_response()
+                }
+            }
+        },
+    )
+}
+
+/// Speaks what is wanted, if there is a place for it.
+async fn perform(
+    server: &Server,
+    access: Access,
+    caller: &Caller,
+    catalogue: &Catalogue,
+    whole: Whole,
+) -> Response {
+    let Whole { request, shape, framing, ignored } = whole;
+    let bad = |code, message: &str| problem(StatusCode::BAD_REQUEST, code, None, message);
+    let names = Names {
+        model: None,
+        voice: request.voice.as_deref(),
+        language: request.language.as_deref(),
+        style: request.style.as_deref(),
+    };
+    if let Err(error) = catalogue.check(&names) {
+        return bad(error.code.name(), &error.message);
+    }
+    let writer = match ShapeWriter::new(shape) {
+        Ok(writer) => writer,
+        Err(error) => return bad("unsupported_audio", &error.to_string()),
+    };
+    let text = match &request.text {
+        Text::Whole(text) => text.clone(),
+        Text::Live(_) => String::new(),
+    };
+    let admission = match server.admit(caller) {
         Ok(admission) => admission,
         Err(refused) => return refused.into_response(),
     };
-    if let Err(over) = caller.allowance.chars(wanted.text.chars().count(), server.since_start()) {
+    if let Err(over) = caller.allowance.chars(text.chars().count(), server.since_start()) {
         return too_many(&over);
     }
-    access.voice(Some(&wanted.voice));
-    let request = Request { voice: Some(wanted.voice), ..Request::whole(wanted.text) };
-    match server.engine.open(request) {
-        Ok((_, events)) => {
-            let Wanted { format, framing, .. } = wanted;
-            answer::answer(events, format, framing, admission, access).await
-        }
-        Err(error @ engine::Error::Option { .. }) => {
-            problem(StatusCode::BAD_REQUEST, "bad_value", None, &error.to_string())
-        }
-        Err(error) => overloaded(&error.to_string()),
+    access.voice(request.voice.as_deref());
+    let events = match server.engine.open(request) {
+        Ok((_, events)) => events,
+        Err(error @ engine::Error::Option { .. }) => return bad("bad_value", &error.to_string()),
+        Err(error) => return overloaded(&error.to_string()),
+    };
+    let wanted = Wanted { text, writer, content_type: shape.content_type(), framing };
+    let mut response = answer::answer(events, wanted, admission, access).await;
+    if let Ok(names) = HeaderValue::from_str(&ignored.join(", "))
+        && !ignored.is_empty()
+    {
+        response.headers_mut().insert(IGNORED, names);
     }
+    response
 }

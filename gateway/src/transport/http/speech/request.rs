@@ -45,7 +45,7 @@ pub(super) enum Framing {
 
 /// A request that can be spoken.
 #[derive(Debug, PartialEq)]
-pub(super) struct Wanted {
+pub(super) struct Spoken {
     pub(super) text: String,
     pub(super) voice: String,
     pub(super) format: FileFormat,
@@ -70,7 +70,7 @@ impl Refusal {
     }
 }
 
-impl Wanted {
+impl Spoken {
     /// Reads a body.
     ///
     /// # Errors
@@ -188,10 +188,10 @@ mod tests {
         }
     }
 
-    fn parse(body: &Value) -> Result<Wanted, Refusal> {
+    fn parse(body: &Value) -> Result<Spoken, Refusal> {
         let voices = [("nova", "bob"), ("old", "gone")].map(|(a, b)| (a.into(), b.into()));
         let settings = Speech { voices: voices.into(), max_input_chars: 20 };
-        Wanted::parse(body.to_string().as_bytes(), &settings, &catalogue())
+        Spoken::parse(body.to_string().as_bytes(), &settings, &catalogue())
     }
 
     fn with(field: &str, value: Value) -> Value {
@@ -206,7 +206,7 @@ mod tests {
         let body = json!({"input": "Hi.", "response_format": "wav", "voice": null, "speed": null,
             "stream_format": null, "instructions": "Softly.", "whatever": [1]});
         let wanted = parse(&body).unwrap();
-        let expected = Wanted {
+        let expected = Spoken {
             text: "Hi.".into(),
             voice: "ann".into(),
             format: FileFormat::Wav,
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn half_a_character_does_not_spoil_the_rest() {
         let body = br#"{"input": "a\ud83d b", "response_format": "wav"}"#;
-        let wanted = Wanted::parse(body, &Speech::default(), &catalogue()).unwrap();
+        let wanted = Spoken::parse(body, &Speech::default(), &catalogue()).unwrap();
         assert_eq!(wanted.text, "a\u{fffd} b");
     }
 }
