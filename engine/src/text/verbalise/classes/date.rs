@@ -197,9 +197,10 @@ fn is_dated(mut scan: Scan<'_>, word: &str, speech: &Speech) -> bool {
 /// The day, the year or both behind the name of a month.
 fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan<'a>, Date)> {
     let mut end = scan;
-    end.blank();
+    // jan/2026
+    let stroke = !end.blank() && end.eat('/');
     let digits = digits_behind_of(&mut end, speech);
-    let n = number(digits)?;
+    let n = number(digits).filter(|_| !stroke || digits.len() == 4)?;
     if digits.len() == 4 && (1000..2200).contains(&n) && end.at_number_end() {
         return Some((end, Date { year: Some(n), ..date }));
     }

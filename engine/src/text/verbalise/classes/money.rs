@@ -41,7 +41,10 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         && !speech.language().small_words.contains(&next(end).to_lowercase().as_str());
     let mut said = say(speech, &amounts, &money, adjective);
     if let Some((per_end, per)) = per(end, speech) {
-        said = format!("{said} {} {per}", speech.words().per);
+        said = match per.strip_prefix(' ') {
+            Some(per) => format!("{said} {per}"),
+            None => format!("{said} {} {per}", speech.words().per),
+        };
         end = per_end;
     }
     Some((end, said))

@@ -197,7 +197,8 @@ fn digit_behind(scan: Scan<'_>) -> bool {
 /// and/or, he/she.
 fn slash(scan: Scan<'_>, speech: &Speech) -> &'static str {
     let next = super::number::lower_case(scan.skip(1).next_word());
-    if speech.language().per.iter().any(|(_, full)| full.to_lowercase() == next) {
+    let last = |full: &str| full.to_lowercase().rsplit([' ', '\'']).next() == Some(next.as_str());
+    if speech.language().per.iter().any(|(_, full)| last(full)) {
         return speech.words().per;
     }
     let alternatives = speech.language().slash_words.contains(&scan.word_before().as_str());

@@ -335,7 +335,8 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
         return Some((scan, ordinal));
     }
     // "Rocky II", "John Smith III"; one letter alone is a letter.
-    let certain = letters.len() >= 3 && letters.iter().all(|c| "IVX".contains(*c));
+    let certain =
+        letters.len() >= 4 || (letters.len() == 3 && letters.iter().all(|c| "IVX".contains(*c)));
     if certain {
         return Some((scan, speech.count(n)));
     }

@@ -152,7 +152,7 @@ pub(super) struct Language {
     /// Words before a Roman numeral that is a number, and names before one that is an ordinal.
     pub(super) numbered: &'static [&'static str],
     pub(super) rulers: &'static [&'static str],
-    /// Short names behind the stroke of a price, and their words.
+    /// Short names behind the stroke of a price, and their words; behind a blank these have a preposition of their own.
     pub(super) per: &'static [(&'static str, &'static str)],
     /// Between a day and its month, or a number of millions and its noun: "of".
     pub(super) of: &'static str,

@@ -1,8 +1,9 @@
 //! What Spanish, Portuguese and Italian have in common: numbers agree with nouns, and digits behind a decimal mark are
 //! told as a number.
 
-use crate::text::verbalise::classes::MILLION;
+use crate::text::verbalise::classes::{MILLION, Reading};
 use crate::text::verbalise::names::Gender;
+use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
 
@@ -43,6 +44,26 @@ pub(super) fn before_noun(
     }
     let agrees = n == 1 || is_plural(&noun);
     (speech.language().noun)(&noun).filter(|_| agrees).map(|gender| speech.cardinal(n, gender))
+}
+
+/// nº 5, n.º5, and n° with the sign of degrees for the raised letter.
+pub(super) fn number_sign<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let joined = scan.before().is_some_and(char::is_alphanumeric);
+    scan.eat_if(|c| matches!(c, 'n' | 'N') && !joined)?;
+    scan.eat('.');
+    scan.eat_if(|c| matches!(c, 'º' | '°'))?;
+    let open = !scan.peek().is_some_and(char::is_alphabetic);
+    open.then(|| (scan, speech.words().number.to_owned()))
+}
+
+/// 2 x 3: a letter for the sign between two numbers.
+pub(super) fn multiplied<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    scan.peek().filter(char::is_ascii_digit)?;
+    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    let sign = scan.blank() && scan.eat_if(|c| c == 'x' || c == 'X').is_some();
+    let end = scan;
+    let second = sign && scan.blank() && scan.peek().is_some_and(|c| c.is_ascii_digit());
+    second.then(|| (end, format!("{} {}", speech.number_alone(&number), speech.words().by)))
 }
 
 /// Whether the noun behind a number is counted by it.

@@ -3,6 +3,7 @@
 /// Written form and CLDR name. Signs that are also words stand only behind a number anyway.
 pub(in crate::text::verbalise) const METRIC: &[(&str, &str)] = &[
     ("km/h", "speed-kilometer-per-hour"),
+    ("Km/h", "speed-kilometer-per-hour"),
     ("m/s²", "acceleration-meter-per-square-second"),
     ("m/s", "speed-meter-per-second"),
     ("km²", "area-square-kilometer"),
@@ -17,6 +18,8 @@ pub(in crate::text::verbalise) const METRIC: &[(&str, &str)] = &[
     ("cm3", "volume-cubic-centimeter"),
     ("ha", "area-hectare"),
     ("km", "length-kilometer"),
+    ("Km", "length-kilometer"),
+    ("KM", "length-kilometer"),
     ("cm", "length-centimeter"),
     ("mm", "length-millimeter"),
     ("dm", "length-decimeter"),
@@ -25,6 +28,8 @@ pub(in crate::text::verbalise) const METRIC: &[(&str, &str)] = &[
     ("nm", "length-nanometer"),
     ("m", "length-meter"),
     ("kg", "mass-kilogram"),
+    ("Kg", "mass-kilogram"),
+    ("KG", "mass-kilogram"),
     ("mg", "mass-milligram"),
     ("µg", "mass-microgram"),
     ("μg", "mass-microgram"),

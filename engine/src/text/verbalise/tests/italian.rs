@@ -112,7 +112,7 @@ fn money() {
             ("5 mln €", "cinque milioni di euro"),
             ("200 £ e 1 £", "duecento sterline e una sterlina"),
             ("$5,50", "cinque dollari e cinquanta centesimi"),
-            ("20 €/mese", "venti euro per mese"),
+            ("20 €/mese", "venti euro al mese"),
             ("-20 €", "meno venti euro"),
             ("10-20 €", "dieci a venti euro"),
             ("20 EUR", "venti euro"),
@@ -379,6 +379,11 @@ fn what_agents_write() {
             ("03/2026", "marzo duemilaventisei"),
             ("Gent.le cliente", "Gentile cliente"),
             ("costa 3 mln di €", "costa tre milioni di euro"),
+            ("10 €/h e 5 €/kg", "dieci euro all'ora e cinque euro al chilo"),
+            ("n°5", "numero cinque"),
+            ("gen/2026", "gennaio duemilaventisei"),
+            ("MMXX", "duemilaventi"),
+            ("3 x 4 m", "tre per quattro metri"),
         ],
     );
 }

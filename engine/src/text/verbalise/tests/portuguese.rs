@@ -358,7 +358,7 @@ fn what_agents_write() {
             ("4002-8922", "quatro zero zero dois, oito nove dois dois"),
             ("1990-2000", "mil novecentos e noventa a dois mil"),
             ("2x por dia", "duas vezes por dia"),
-            ("2 x 3", "duas vezes três"),
+            ("2 x 3", "dois por três"),
             ("R$ 10-R$ 20", "dez a vinte reais"),
             ("-1/2", "menos um meio"),
             ("21-22 pessoas", "vinte e uma a vinte e duas pessoas"),
@@ -375,6 +375,12 @@ fn what_agents_write() {
             ("0800-123-4567", "zero oito zero zero, um dois três, quatro cinco seis sete"),
             ("1001 noites", "mil e uma noites"),
             ("empatou 2-2", "empatou dois a dois"),
+            ("jan/2026", "janeiro de dois mil e vinte e seis"),
+            ("21 123 4567", "dois um, um dois três, quatro cinco seis sete"),
+            ("7 l/100 km", "sete litros por cem quilômetros"),
+            ("século V e séc. XX", "século quinto e século vinte"),
+            ("2 h/dia", "duas horas por dia"),
+            ("R$ 3.500.000", "três milhões e quinhentos mil reais"),
         ],
     );
 }

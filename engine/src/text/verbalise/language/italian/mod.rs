@@ -113,7 +113,15 @@ pub(super) const ITALIAN: Language = Language {
     before_noun,
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} e {part} {cents}"),
-    readings: &[pointed_time, degrees, elided, number_sign, thousands, century],
+    readings: &[
+        pointed_time,
+        degrees,
+        elided,
+        thousands,
+        century,
+        romance::number_sign,
+        romance::multiplied,
+    ],
     is_counted: |behind| romance::is_counted(behind, nouns::gender),
     ..BARE
 };
@@ -170,12 +178,6 @@ fn century<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let digits: String = scan.digits().iter().collect();
     let n: u64 = digits.parse().ok().filter(|n| digits.len() == 3 && n % 100 == 0)?;
     scan.at_word_end().then(|| (scan, speech.count(n)))
-}
-
-/// n° 5: the sign of degrees for a raised o.
-fn number_sign<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    scan.eat_if(|c| c == 'n' || c == 'N')?;
-    (scan.eat('°') && scan.at_word_end()).then(|| (scan, speech.words().number.to_owned()))
 }
 
 /// 1 ora: un'ora.

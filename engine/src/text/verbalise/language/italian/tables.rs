@@ -10,8 +10,6 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("kmq", "area-square-kilometer"),
     ("mc", "volume-cubic-meter"),
     ("gr", "mass-gram"),
-    ("Kg", "mass-kilogram"),
-    ("Km", "length-kilometer"),
     ("q", "quintale|quintali"),
     ("t", "tonnellata|tonnellate"),
     ("lt", "volume-liter"),

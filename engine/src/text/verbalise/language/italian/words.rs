@@ -321,22 +321,22 @@ pub(super) const ORDERED: &[(&str, Gender)] = &[
 
 /// What is paid for, behind a stroke.
 pub(super) const PER: &[(&str, &str)] = &[
-    ("h", "ora"),
-    ("ora", "ora"),
-    ("min", "minuto"),
-    ("s", "secondo"),
-    ("g", "giorno"),
-    ("giorno", "giorno"),
-    ("mese", "mese"),
-    ("anno", "anno"),
-    ("settimana", "settimana"),
-    ("notte", "notte"),
-    ("persona", "persona"),
-    ("utente", "utente"),
-    ("kg", "chilo"),
-    ("l", "litro"),
-    ("km", "chilometro"),
-    ("pezzo", "pezzo"),
+    ("h", " all'ora"),
+    ("ora", " all'ora"),
+    ("min", " al minuto"),
+    ("s", " al secondo"),
+    ("g", " al giorno"),
+    ("giorno", " al giorno"),
+    ("mese", " al mese"),
+    ("anno", " all'anno"),
+    ("settimana", " alla settimana"),
+    ("notte", " a notte"),
+    ("persona", " a persona"),
+    ("utente", " a utente"),
+    ("kg", " al chilo"),
+    ("l", " al litro"),
+    ("km", " al chilometro"),
+    ("pezzo", " al pezzo"),
 ];
 
 /// Words that are written with a capital letter only where a sentence begins.

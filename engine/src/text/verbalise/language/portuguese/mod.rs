@@ -71,7 +71,16 @@ pub(super) const PORTUGUESE: Language = Language {
     dotted_days: false,
     bare_percent: true,
     hour_signs: &["horas", "hs", "h"],
-    telephones: &[&[3, 3, 3], &[2, 5, 4], &[2, 4, 4], &[5, 4], &[5, 3], &[4, 3, 4], &[4, 4]],
+    telephones: &[
+        &[3, 3, 3],
+        &[2, 5, 4],
+        &[2, 4, 4],
+        &[2, 3, 4],
+        &[5, 4],
+        &[5, 3],
+        &[4, 3, 4],
+        &[4, 4],
+    ],
     ordered,
     day_last: false,
     halves: true,
@@ -91,7 +100,7 @@ pub(super) const PORTUGUESE: Language = Language {
     },
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} e {part} {cents}"),
-    readings: &[register_number],
+    readings: &[register_number, romance::number_sign, romance::multiplied],
     is_counted: |behind| romance::is_counted(behind, nouns::gender),
     ..BARE
 };

@@ -33,6 +33,7 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("hab/km²", "habitante por quilômetro quadrado|habitantes por quilômetro quadrado"),
     ("mAh", "miliampere-hora|miliamperes-hora"),
     ("mmHg", "milímetro de mercúrio|milímetros de mercúrio"),
+    ("l/100 km", "litro por cem quilômetros|litros por cem quilômetros"),
     ("ppm", "parte por milhão|partes por milhão"),
     ("TWh", "terawatt-hora|terawatts-hora"),
     ("GWh", "gigawatt-hora|gigawatts-hora"),

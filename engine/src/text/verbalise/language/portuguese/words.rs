@@ -162,9 +162,6 @@ pub(super) const DIGIT_OPENERS: &[&str] = &[
 
 /// Words before a Roman numeral that is a number.
 pub(super) const NUMBERED: &[&str] = &[
-    "século",
-    "séculos",
-    "séc.",
     "capítulo",
     "cap.",
     "tomo",
@@ -204,8 +201,11 @@ pub(super) const NUMBERED: &[&str] = &[
     "tema",
 ];
 
-/// Names of rulers before a Roman numeral.
+/// Names of rulers before a Roman numeral; centuries are told like them.
 pub(super) const RULERS: &[&str] = &[
+    "século",
+    "séculos",
+    "séc.",
     "pedro",
     "joão",
     "afonso",

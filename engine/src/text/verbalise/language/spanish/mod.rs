@@ -35,6 +35,8 @@ pub(super) const SPANISH: Language = Language {
         ("ª", Gender::Feminine),
         (".o", Gender::Masculine),
         (".a", Gender::Feminine),
+        ("ero", Gender::Masculine),
+        ("era", Gender::Feminine),
         ("ro", Gender::Masculine),
         ("ra", Gender::Feminine),
         ("do", Gender::Masculine),
@@ -128,7 +130,7 @@ pub(super) const SPANISH: Language = Language {
     },
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} con {part} {cents}"),
-    readings: &[short_ordinal],
+    readings: &[short_ordinal, romance::number_sign, romance::multiplied],
     is_counted: |behind| romance::is_counted(behind, nouns::gender),
     ..BARE
 };

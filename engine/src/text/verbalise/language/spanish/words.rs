@@ -179,8 +179,6 @@ pub(super) const DIGIT_OPENERS: &[&str] = &[
 
 /// Words before a Roman numeral that is a number.
 pub(super) const NUMBERED: &[&str] = &[
-    "siglo",
-    "siglos",
     "capítulo",
     "cap.",
     "tomo",
@@ -213,15 +211,17 @@ pub(super) const NUMBERED: &[&str] = &[
     "categoría",
     "grupo",
     "zona",
-    "s.",
     "mundial",
     "factor",
     "lección",
     "tema",
 ];
 
-/// Names of rulers before a Roman numeral.
+/// Names of rulers before a Roman numeral; centuries are told like them.
 pub(super) const RULERS: &[&str] = &[
+    "siglo",
+    "siglos",
+    "s.",
     "felipe",
     "alfonso",
     "carlos",
@@ -347,18 +347,18 @@ pub(super) const PER: &[(&str, &str)] = &[
     ("hora", "hora"),
     ("min", "minuto"),
     ("s", "segundo"),
-    ("d", "día"),
-    ("día", "día"),
-    ("mes", "mes"),
-    ("año", "año"),
-    ("semana", "semana"),
+    ("d", " al día"),
+    ("día", " al día"),
+    ("mes", " al mes"),
+    ("año", " al año"),
+    ("semana", " a la semana"),
     ("noche", "noche"),
     ("persona", "persona"),
     ("usuario", "usuario"),
-    ("kg", "kilo"),
-    ("l", "litro"),
+    ("kg", " el kilo"),
+    ("l", " el litro"),
     ("km", "kilómetro"),
-    ("m²", "metro cuadrado"),
+    ("m²", " el metro cuadrado"),
     ("ud", "unidad"),
     ("unidad", "unidad"),
 ];
