@@ -10,6 +10,7 @@ use std::process::Output;
 use std::sync::{Arc, Mutex};
 
 use common::{dovecote, repository, run, stderr};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -82,6 +83,12 @@ async fn answer(
         let at = faults.iter().position(|(of, _)| *of == path);
         at.map(|at| faults.remove(at).1)
     };
+    if let Some(rest) = path.strip_prefix("dove/nano/resolve/") {
+        // As the hub does, whose files lie elsewhere.
+        let head = format!("HTTP/1.1 302 X\r\nLocation: /cdn/{rest}\r\nContent-Length: 0\r\n\r\n");
+        let _ = stream.write_all(head.as_bytes()).await;
+        return;
+    }
     let Ok(mut body) = fs::read(root.join(&path)) else {
         let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await;
         return;
@@ -94,10 +101,11 @@ async fn answer(
         Some(Fault::BreakOff(bytes)) => sent = bytes,
         Some(Fault::IgnoreRange) | None => {}
     }
-    let mut extra = String::new();
+    let link = fs::read_to_string(root.join(format!("{path}.link")));
+    let mut extra = link.map(|link| format!("Link: {link}\r\n")).unwrap_or_default();
     if from > 0 && !matches!(fault, Some(Fault::IgnoreRange)) && status == 200 {
         (status, start) = (206, from);
-        extra = format!("Content-Range: bytes {from}-{}/{total}\r\n", total - 1);
+        extra += &format!("Content-Range: bytes {from}-{}/{total}\r\n", total - 1);
     }
     let length = total - start;
     let head = format!(
@@ -219,5 +227,100 @@ fn without_a_server_it_says_so_and_a_name_needs_a_hub() {
     assert!(stderr(&offline).contains(&format!("127.0.0.1:{port}/nano")), "{}", stderr(&offline));
     let named = fetch("nano", here.path());
     assert_eq!(named.status.code(), Some(2));
-    assert!(stderr(&named).contains("--hub"), "{}", stderr(&named));
+    assert!(stderr(&named).contains("owner/name[@revision]"), "{}", stderr(&named));
+
+    let hub = format!("http://127.0.0.1:{port}");
+    let offline = run(dovecote(here.path()).env("DOVECOTE_HUB", &hub).args([
+        "fetch",
+        "dove/nano",
+        "-o",
+        "got",
+    ]));
+    assert_eq!(offline.status.code(), Some(1));
+    let asked = format!("{hub}/api/models/dove/nano/revision/main: ");
+    assert!(stderr(&offline).contains(&asked), "{}", stderr(&offline));
+    assert!(!here.path().join("got").exists());
+}
+
+/// The commit that the hub's branch `v1` is at.
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+/// Files that a hub keeps apart, with their SHA-256; the others have git's checksum.
+const LARGE_BYTES: u64 = 10_000;
+
+fn git_object_id(bytes: &[u8]) -> String {
+    use sha1::{Digest, Sha1};
+    let mut hash = Sha1::new_with_prefix(format!("blob {}\0", bytes.len()));
+    hash.update(bytes);
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// A folder whose files are the answers of a hub that has the bundle as `dove/nano`. The list comes in two pages, and shows
+/// the links of the hub that this one mirrors.
+fn hub(bundle: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let list = fs::read_to_string(bundle.join("dovecote.files.json")).unwrap();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let item = |entry: &Value| {
+        let (path, bytes) = (entry["path"].as_str().unwrap(), entry["bytes"].as_u64().unwrap());
+        let mut item = json!({"type": "file", "path": path, "size": bytes, "oid": COMMIT});
+        if bytes >= LARGE_BYTES {
+            let sha256 = &entry["sha256"];
+            item["lfs"] = json!({"oid": sha256, "size": bytes, "pointerSize": 132});
+        } else {
+            item["oid"] = git_object_id(&fs::read(bundle.join(path)).unwrap()).into();
+        }
+        item
+    };
+    let mut items: Vec<Value> = list["files"].as_array().unwrap().iter().map(item).collect();
+    items.push(json!({"type": "file", "path": ".gitattributes", "size": 1, "oid": COMMIT}));
+    items.push(json!({"type": "directory", "path": "cb0", "size": 0, "oid": COMMIT}));
+    let (first, second) = items.split_at(items.len() / 2);
+    let api = root.join("api/models/dove/nano");
+    fs::create_dir_all(api.join("revision")).unwrap();
+    fs::create_dir_all(api.join("tree")).unwrap();
+    let revision = json!({"id": "dove/nano", "sha": COMMIT, "cardData": {"license": "mit"}});
+    let page = |cursor: &str| api.join(format!("tree/{COMMIT}?recursive=true{cursor}"));
+    let link = format!(
+        "<https://hub.example/api/models/dove/nano/tree/{COMMIT}?recursive=true&cursor=2>; rel=\"next\""
+    );
+    fs::write(api.join("revision/v1"), revision.to_string()).unwrap();
+    fs::write(page(""), json!(first).to_string()).unwrap();
+    fs::write(page(".link"), link).unwrap();
+    fs::write(page("&cursor=2"), json!(second).to_string()).unwrap();
+    fs::create_dir(root.join("cdn")).unwrap();
+    std::os::unix::fs::symlink(bundle, root.join("cdn").join(COMMIT)).unwrap();
+    folder
+}
+
+#[test]
+fn a_name_is_fetched_from_a_hub_at_one_commit() {
+    let (bundle, here) = (bundle(), tempfile::tempdir().unwrap());
+    let answers = hub(bundle.path());
+    let (small, large) = ("cb0/config.json", "codec/model.safetensors");
+    let cdn = |path: &str| &*format!("cdn/{COMMIT}/{path}").leak();
+    let faults = [(cdn(large), Fault::BreakOff(1_000)), (cdn(small), Fault::Damage)];
+    let server = Files::serve(answers.path(), &faults);
+    let fetch = |name: &str| {
+        run(dovecote(here.path()).args(["fetch", name, "--hub", &server.url, "-o", "got"]))
+    };
+    let damaged = fetch("dove/nano@v1");
+    assert_eq!(damaged.status.code(), Some(1));
+    let says = format!("{small}: the object id is ");
+    assert!(stderr(&damaged).contains(&says), "{}", stderr(&damaged));
+
+    let fetched = fetch("dove/nano@v1");
+    assert!(fetched.status.success(), "{}", stderr(&fetched));
+    let told = stderr(&fetched);
+    assert!(
+        told.contains("dove/nano@01234567: mit") && told.contains("nano: Apache-2.0"),
+        "{told}"
+    );
+    is_whole(bundle.path(), &here.path().join("got"));
+    assert!(!here.path().join("got/.gitattributes").exists());
+    assert!(server.asked().contains(&format!("{} from 1000", cdn(large))), "{:?}", server.asked());
+
+    let missing = fetch("dove/nano@v2");
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(stderr(&missing).contains("no dove/nano at v2"), "{}", stderr(&missing));
 }

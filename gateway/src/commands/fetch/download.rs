@@ -6,11 +6,11 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
 use ureq::http::StatusCode;
 use ureq::{Agent, Body};
 
-use super::index::{Entry, digest, hex};
+use super::checksum::{Checksum, Hasher};
+use super::hub::next_page;
 
 /// Ending of a file that is not complete.
 pub(super) const PARTIAL: &str = ".part";
@@ -48,10 +48,12 @@ pub enum FetchError {
         reason: String,
     },
     /// What came is not what the list says.
-    #[error("{url}: SHA-256 is {found}, the list says {expected}")]
+    #[error("{url}: {kind} is {found}, the list says {expected}")]
     Checksum {
         /// The file.
         url: String,
+        /// Which checksum.
+        kind: &'static str,
         /// What came.
         found: String,
         /// What should have come.
@@ -87,8 +89,15 @@ pub(super) fn client() -> Agent {
     config.into()
 }
 
-/// A small file, whole.
-pub(super) fn small(client: &Agent, url: &str, bytes_max: u64) -> Result<Vec<u8>, FetchError> {
+/// A small answer.
+pub(super) struct Answer {
+    pub(super) body: Vec<u8>,
+    /// Where it goes on, if it is a page of something.
+    pub(super) next: Option<String>,
+}
+
+/// Asks for a small answer, whole.
+pub(super) fn ask(client: &Agent, url: &str, bytes_max: u64) -> Result<Answer, FetchError> {
     let server = |e: &dyn std::fmt::Display| FetchError::Server {
         url: url.to_owned(),
         reason: e.to_string(),
@@ -98,15 +107,26 @@ pub(super) fn small(client: &Agent, url: &str, bytes_max: u64) -> Result<Vec<u8>
     if status != StatusCode::OK {
         return Err(FetchError::Status { url: url.to_owned(), status: status.as_u16() });
     }
+    let link = answer.headers().get("Link").and_then(|link| link.to_str().ok());
+    let next = link.and_then(next_page).map(str::to_owned);
     let body = answer.into_body().into_with_config().limit(bytes_max).read_to_vec();
-    body.map_err(|e| server(&e))
+    Ok(Answer { body: body.map_err(|e| server(&e))?, next })
+}
+
+/// A file that is to be fetched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// Below the bundle's folder, with `/` between the parts.
+    pub(super) path: String,
+    pub(super) url: String,
+    pub(super) bytes: u64,
+    pub(super) checksum: Checksum,
 }
 
 /// A file on its way.
 pub(super) struct Download<'a> {
     pub(super) client: &'a Agent,
-    pub(super) url: String,
-    pub(super) entry: &'a Entry,
+    pub(super) wanted: &'a Wanted,
     pub(super) file: PathBuf,
     /// How long to wait before the second try; twice as long before each that follows.
     pub(super) pause: Duration,
@@ -117,7 +137,7 @@ impl Download<'_> {
     /// number are bytes that come once more.
     pub(super) fn run(&self, came: &mut dyn FnMut(i64)) -> Result<(), FetchError> {
         if self.is_there()? {
-            came(self.entry.bytes as i64);
+            came(self.wanted.bytes as i64);
             return Ok(());
         }
         let (mut tries, mut pause, mut best) = (0, self.pause, 0);
@@ -149,13 +169,18 @@ impl Download<'_> {
 
     fn is_there(&self) -> Result<bool, FetchError> {
         match fs::metadata(&self.file) {
-            Ok(found) if found.len() == self.entry.bytes => {
-                let opened = File::open(&self.file).map_err(disk(&self.file))?;
-                let (_, sha256) = digest(opened).map_err(disk(&self.file))?;
-                Ok(sha256 == self.entry.sha256)
+            Ok(found) if found.len() == self.wanted.bytes => {
+                let mut hash = self.hasher();
+                let mut opened = File::open(&self.file).map_err(disk(&self.file))?;
+                io::copy(&mut opened, &mut hash).map_err(disk(&self.file))?;
+                Ok(hash.finish() == self.wanted.checksum.digits())
             }
             _ => Ok(false),
         }
+    }
+
+    fn hasher(&self) -> Hasher {
+        self.wanted.checksum.hasher(self.wanted.bytes)
     }
 
     fn partial(&self) -> PathBuf {
@@ -174,16 +199,16 @@ impl Download<'_> {
         let sink = OpenOptions::new().create(true).append(true).open(&partial);
         let mut sink = sink.map_err(is_final)?;
         let mut have = sink.metadata().map_err(is_final)?.len();
-        if have > self.entry.bytes {
+        if have > self.wanted.bytes {
             sink.set_len(0).map_err(is_final)?;
             have = 0;
         }
-        let rest = if have < self.entry.bytes { Some(self.ask(have)?) } else { None };
+        let rest = if have < self.wanted.bytes { Some(self.ask(have)?) } else { None };
         if let Some((0, _)) = rest {
             sink.set_len(0).map_err(is_final)?;
             have = 0;
         }
-        let mut hash = Sha256::new();
+        let mut hash = self.hasher();
         io::copy(&mut File::open(&partial).map_err(is_final)?, &mut hash).map_err(is_final)?;
         came(have as i64);
         if let Some((_, body)) = rest {
@@ -195,7 +220,7 @@ impl Download<'_> {
 
     /// Asks for what lies behind `have` bytes; gives where the answer begins.
     fn ask(&self, have: u64) -> Result<(u64, Body), Broken> {
-        let mut request = self.client.get(&self.url);
+        let mut request = self.client.get(&self.wanted.url);
         if have > 0 {
             request = request.header("Range", format!("bytes={have}-"));
         }
@@ -207,7 +232,7 @@ impl Download<'_> {
             StatusCode::OK => Ok((0, answer.into_body())),
             StatusCode::PARTIAL_CONTENT if continues => Ok((have, answer.into_body())),
             status => {
-                let url = self.url.clone();
+                let url = self.wanted.url.clone();
                 let error = FetchError::Status { url, status: status.as_u16() };
                 let may_change = status.is_server_error()
                     || [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT]
@@ -223,7 +248,7 @@ impl Download<'_> {
         mut body: Body,
         mut have: u64,
         sink: &mut File,
-        hash: &mut Sha256,
+        hash: &mut Hasher,
         came: &mut dyn FnMut(i64),
     ) -> Result<(), Broken> {
         let mut reader = body.as_reader();
@@ -234,18 +259,19 @@ impl Download<'_> {
                 break;
             }
             have += read as u64;
-            if have > self.entry.bytes {
-                let reason = format!("more than the {} bytes that the list says", self.entry.bytes);
+            if have > self.wanted.bytes {
+                let reason =
+                    format!("more than the {} bytes that the list says", self.wanted.bytes);
                 return Err(Broken::Final(self.server(&reason)));
             }
             let written = sink.write_all(&buffer[..read]);
             written.map_err(|e| Broken::Final(disk(&self.file)(e)))?;
-            hash.update(&buffer[..read]);
+            hash.write_all(&buffer[..read]).map_err(|e| Broken::Final(disk(&self.file)(e)))?;
             came(read as i64);
         }
         match have {
-            have if have < self.entry.bytes => {
-                let reason = format!("broken off after {have} of {} bytes", self.entry.bytes);
+            have if have < self.wanted.bytes => {
+                let reason = format!("broken off after {have} of {} bytes", self.wanted.bytes);
                 Err(Broken::Off(self.server(&reason)))
             }
             _ => Ok(()),
@@ -253,17 +279,19 @@ impl Download<'_> {
     }
 
     /// What is not what the list says is thrown away, so that another run begins anew.
-    fn check(&self, hash: Sha256, partial: &Path) -> Result<(), Broken> {
-        let (found, expected) = (hex(hash), self.entry.sha256.clone());
+    fn check(&self, hash: Hasher, partial: &Path) -> Result<(), Broken> {
+        let Wanted { url, checksum, .. } = self.wanted;
+        let (found, expected) = (hash.finish(), checksum.digits().to_owned());
         if found == expected {
             return Ok(());
         }
         fs::remove_file(partial).map_err(|e| Broken::Final(disk(partial)(e)))?;
-        Err(Broken::Final(FetchError::Checksum { url: self.url.clone(), found, expected }))
+        let (url, kind) = (url.clone(), checksum.kind());
+        Err(Broken::Final(FetchError::Checksum { url, kind, found, expected }))
     }
 
     fn server(&self, reason: &dyn std::fmt::Display) -> FetchError {
-        FetchError::Server { url: self.url.clone(), reason: reason.to_string() }
+        FetchError::Server { url: self.wanted.url.clone(), reason: reason.to_string() }
     }
 }
 

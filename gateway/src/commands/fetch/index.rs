@@ -6,13 +6,15 @@
 //! ```
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use super::download::PARTIAL;
+use super::Listing;
+use super::checksum::{Checksum, is_digits, sha256};
+use super::download::{PARTIAL, Wanted};
+use super::encoded;
 
 /// The list's own name, on a server and in a folder.
 pub(super) const NAME: &str = "dovecote.files.json";
@@ -55,8 +57,7 @@ impl Index {
             if !is_inside(path) {
                 return Err(format!("path {path:?} does not stay in the bundle's folder"));
             }
-            let digits = sha256.bytes().filter(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')).count();
-            if (digits, sha256.len()) != (64, 64) {
+            if !is_digits(sha256, 64) {
                 return Err(format!("sha256 of {path:?} is not 64 hexadecimal digits"));
             }
         }
@@ -75,6 +76,18 @@ impl Index {
         Ok(Self { format: FORMAT, name: name.to_owned(), license: license.to_owned(), files })
     }
 
+    /// What there is to fetch, from the folder at `base`.
+    pub(super) fn listing(self, base: &str) -> Listing {
+        let wanted = |entry: Entry| Wanted {
+            url: format!("{base}/{}", encoded(&entry.path)),
+            path: entry.path,
+            bytes: entry.bytes,
+            checksum: Checksum::Sha256(entry.sha256),
+        };
+        let files = self.files.into_iter().map(wanted).collect();
+        Listing { name: self.name, license: self.license, files }
+    }
+
     /// Bytes of all files together.
     pub(super) fn bytes(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.bytes))
@@ -82,7 +95,7 @@ impl Index {
 }
 
 /// Whether a path, taken from a stranger, names a file below where it is put: plain parts that mean the same on every system.
-fn is_inside(path: &str) -> bool {
+pub(super) fn is_inside(path: &str) -> bool {
     let is_plain = |part: &str| {
         let odd = |c: char| c.is_control() || "\\:*?\"<>|".contains(c);
         !part.is_empty() && !part.starts_with('.') && !part.contains(odd)
@@ -107,23 +120,11 @@ fn collect(
             collect(&file, &format!("{path}/"), files)?;
         } else if file.is_file() && is_inside(&path) {
             let opened = File::open(&file).map_err(wrong(&file))?;
-            let (bytes, sha256) = digest(opened).map_err(wrong(&file))?;
+            let (bytes, sha256) = sha256(opened).map_err(wrong(&file))?;
             files.push(Entry { path, bytes, sha256 });
         }
     }
     Ok(())
-}
-
-/// Length and SHA-256 of all that is read.
-pub(super) fn digest(mut from: impl Read) -> io::Result<(u64, String)> {
-    let mut hash = Sha256::new();
-    let bytes = io::copy(&mut from, &mut hash)?;
-    Ok((bytes, hex(hash)))
-}
-
-/// The digits of a hash.
-pub(super) fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
 }
 
 #[cfg(test)]
