@@ -249,7 +249,7 @@ fn plural(rest: &str) -> (Part, &str) {
 mod tests {
     use super::*;
 
-    const FILES: [(&str, &str); 8] = [
+    const FILES: [(&str, &str); 11] = [
         ("en", include_str!("data/en.rbnf")),
         ("de", include_str!("data/de.rbnf")),
         ("es", concat!(include_str!("data/es.rbnf"), include_str!("language/spanish/rules.rbnf"))),
@@ -264,6 +264,9 @@ mod tests {
                 include_str!("language/portuguese/portugal.rbnf")
             ),
         ),
+        ("de-CH", include_str!("data/de-CH.rbnf")),
+        ("fr-BE", include_str!("data/fr-BE.rbnf")),
+        ("fr-CH", include_str!("data/fr-CH.rbnf")),
     ];
 
     fn say(language: &str, set: &str, n: u64) -> String {
@@ -314,6 +317,12 @@ mod tests {
             ("fr", "spellout-numbering", 81, "quatre-vingt-un"),
             ("fr", "spellout-numbering", 200, "deux cents"),
             ("fr", "spellout-ordinal-masculine", 21, "vingt-et-unième"),
+            ("fr", "spellout-ordinal-masculine", 91, "quatre-vingt-onzième"),
+            ("fr", "spellout-ordinal-masculine", 101, "cent unième"),
+            ("fr-BE", "spellout-numbering", 85_000, "quatre-vingt-cinq mille"),
+            ("fr-BE", "spellout-numbering", 95, "nonante-cinq"),
+            ("fr-CH", "spellout-numbering", 80, "huitante"),
+            ("de-CH", "spellout-numbering", 30, "dreissig"),
             ("it", "spellout-numbering", 23, "ventitré"),
             ("it", "spellout-numbering", 28, "ventotto"),
             ("it", "spellout-numbering", 2_000, "duemila"),

@@ -54,7 +54,9 @@ pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Readin
     } else {
         found.spoken.to_owned()
     };
-    if dotted && closes(found, behind, speech) {
+    // "etc..."
+    let trails = dotted && behind.peek() == Some('.');
+    if trails || (dotted && closes(found, behind, speech)) {
         return Some((end, spoken));
     }
     let joined = match found.kind {
@@ -176,7 +178,9 @@ fn holds(
                 matches!(a.kind, Short::Behind | Short::Name) && a.written == short.written
             };
             let ambiguous = speech.language().abbreviations.iter().any(street);
-            let certain = !ambiguous && dotted;
+            // "M.-A. Dupont" has two initials.
+            let initial = short.written.len() == 1 && behind.peek() == Some('-');
+            let certain = !ambiguous && dotted && !initial;
             // "ING Direct" and "D" are no titles.
             let loud = !dotted && !end.since(scan).iter().any(|c| c.is_lowercase());
             let roman = roman_value(behind.next_word()).is_some();

@@ -6,7 +6,7 @@
     for f in *.tgz; do mkdir -p x/${f%-48*}; tar xzf $f -C x/${f%-48*} --strip-components=1; done
     python3 make.py x
 
-LANG.rbnf is the spell-out rule file as it is. LANG.words has one name a line, its fields parted by tabs:
+LANG.rbnf is the spell-out rule file as it is, but for what `mended` says. LANG.words has one name a line, its fields parted by tabs:
 
     month  NUMBER  full  short
     day    1..7 (Monday first)  full  short
@@ -90,6 +90,34 @@ def emoji(root, language):
             yield [sign, spoken]
 
 
+def mended(language, rules):
+    """What CLDR writes against the grammars of French: `cent-et-unième` for `cent unième`, `quatre-vingt-et-onzième` for
+    `quatre-vingt-onzième`; and for Belgium `quatre-vingts mille` and `quatre-vingt cinq`."""
+    if language == "fr-BE":
+        sets = "".join(
+            f"%%subcents-{gender}:\n0: s;\n1: -=%spellout-cardinal-{name}=;\n"
+            for gender, name in (("m", "masculine"), ("f", "feminine"))
+        )
+        ordinal = "%%subcents-o:\n0: ième;\n1: -unième;\n2: -=%%spellout-ordinal=;\n"
+        for gender in "mfo":
+            rules = rules.replace(f"80: quatre-vingt>%%cents-{gender}>;", f"80: quatre-vingt>%%subcents-{gender}>;")
+        leading = "%%spellout-leading:\n0: =%spellout-cardinal-masculine=;\n"
+        tens = "80: quatre-vingt[->>];\n90: =%spellout-cardinal-masculine=;\n"
+        rules = rules.replace(leading, sets + ordinal + leading + tens)
+    if language.startswith("fr"):
+        behind = {"%%subcents-o:": "-", "%%cents-o:": "' ", "%%mille-o:": "e "}
+        part, lines = None, rules.split("\n")
+        for number, line in enumerate(lines):
+            if line.startswith("%"):
+                part = behind.get(line)
+            elif part and line.startswith("1:"):
+                lines[number] = f"1: {part}unième;"
+            elif part and line.startswith("11:"):
+                lines[number] = f"11: {part}onzième;"
+        rules = "\n".join(lines)
+    return rules
+
+
 def main():
     root, here = pathlib.Path(sys.argv[1]), pathlib.Path(__file__).parent
     base = {language: ["\t".join(row) for row in words(root, language)] for language in LANGUAGES}
@@ -105,7 +133,8 @@ def main():
             (here / f"{language}.emoji").write_text(names + "\n", encoding="utf-8")
         rules = root / "cldr-rbnf" / "rbnf" / f"{language.replace('-', '_')}-SpelloutRules.txt"
         if rules.exists():
-            (here / f"{language}.rbnf").write_bytes(rules.read_bytes())
+            text = rules.read_bytes().decode("utf-8")
+            (here / f"{language}.rbnf").write_bytes(mended(language, text).encode("utf-8"))
     (here / "LICENSE").write_bytes((root / "cldr-rbnf" / "LICENSE").read_bytes())
 
 

@@ -123,6 +123,7 @@ fn ordinals_and_numerals() {
         "fr-FR",
         Conventions::DEFAULT,
         &[
+            ("le 101e, le 81e, les 1res", "le cent unième, le quatre-vingt-unième, les premières"),
             (
                 "le 1er, la 1re fois, la 1ère, le 2e, le 3ème, le 2nd, la 2nde, les 3es",
                 "le premier, la première fois, la première, le deuxième, le troisième, le second, la seconde, les troisièmes",
@@ -147,8 +148,8 @@ fn regions() {
         "fr-BE",
         Conventions::DEFAULT,
         &[(
-            "71, 80, 90, 99, 1 975",
-            "septante-et-un, quatre-vingts, nonante, nonante-neuf, mille neuf cent septante-cinq",
+            "71, 80, 85, 90, 99, 1 975, 80 000, 81e",
+            "septante-et-un, quatre-vingts, quatre-vingt-cinq, nonante, nonante-neuf, mille neuf cent septante-cinq, quatre-vingt mille, quatre-vingt-unième",
         )],
     );
     check(
@@ -369,6 +370,7 @@ fn short_forms() {
             ),
             ("pommes, poires, etc. Puis il partit.", "pommes, poires, et cetera. Puis il partit."),
             ("pommes, poires, etc.", "pommes, poires, et cetera."),
+            ("M.-A. Dupont, etc... et puis", "M.-A Dupont, et cetera... et puis"),
             (
                 "p. ex. du pain, c.-à-d. demain, P. ex. ici",
                 "par exemple du pain, c'est-à-dire demain, Par exemple ici",

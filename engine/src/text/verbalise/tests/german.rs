@@ -69,7 +69,7 @@ fn fractions_and_ratios() {
         &[
             (
                 "1/2 Liter, 3/4, 2/3, 5/11, 3/20, 5/3, 4/4-Takt",
-                "ein halb Liter, drei Viertel, zwei Drittel, fünf Elftel, drei Zwanzigstel, fünf Drittel, vier Viertel-Takt",
+                "ein halber Liter, drei Viertel, zwei Drittel, fünf Elftel, drei Zwanzigstel, fünf Drittel, vier Viertel-Takt",
             ),
             (
                 "1 1/2 Stunden, 2½ Stunden, 2 3/4",
@@ -128,6 +128,10 @@ fn one_before_a_noun() {
         Conventions::DEFAULT,
         &[
             ("1 Stunde, in 1 Stunde", "eine Stunde, in einer Stunde"),
+            (
+                "1/2 l, 1/2 Stunde, ½ Jahr, 1 Kaffee",
+                "ein halber Liter, eine halbe Stunde, ein halbes Jahr, ein Kaffee",
+            ),
             ("vor 1 Tag, für 1 Tag, 1 Jahr", "vor einem Tag, für einen Tag, ein Jahr"),
             ("um 1 Uhr, 1 Euro, 1 Prozent", "um ein Uhr, ein Euro, ein Prozent"),
             (
@@ -241,6 +245,10 @@ fn days() {
                 "am vierundzwanzigsten Dezember und fünfundzwanzigsten Dezember.",
             ),
             ("Montag-Freitag, Mo-Fr", "Montag bis Freitag, Montag bis Freitag"),
+            (
+                "Mo. und Di. geschlossen, Fr. und Sa. bis 18 Uhr",
+                "Montag und Dienstag geschlossen, Freitag und Samstag bis achtzehn Uhr",
+            ),
             ("2026-11-29", "neunundzwanzigster November zweitausendsechsundzwanzig"),
             (
                 "2026-11-29T15:45:00Z",
@@ -338,6 +346,7 @@ fn ordinals() {
                 "Papst Johannes Paul II., im XX. Jahrhundert",
                 "Papst Johannes Paul der Zweite, im zwanzigsten Jahrhundert",
             ),
+            ("der II. Weltkrieg, Teil II", "der zweite Weltkrieg, Teil zwei"),
             ("Kapitel IV, Heinrichs VIII. Frauen", "Kapitel vier, Heinrichs des Achten Frauen"),
         ],
     );
@@ -475,7 +484,7 @@ fn short_forms() {
                 "Paragraf fünf Absatz zwei, Paragrafen fünf bis sieben, Paragraf eins Absatz eins Satz zwei",
             ),
             ("Art.-Nr. 4711", "Artikelnummer viertausendsiebenhundertelf"),
-            ("B. Müller kam.", "B Müller kam."),
+            ("B. Müller kam, USA vs. UdSSR", "B Müller kam, USA gegen UdSSR"),
         ],
     );
 }

@@ -48,6 +48,8 @@ pub(super) fn second<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
         ("2", "nde" | "de") => "seconde".to_owned(),
         ("2", "nds" | "ds") => "seconds".to_owned(),
         ("2", "ndes" | "des") => "secondes".to_owned(),
+        ("1", "ers") => "premiers".to_owned(),
+        ("1", "res" | "ères") => "premières".to_owned(),
         (_, "es" | "èmes" | "emes") => {
             let n = digits.parse().ok()?;
             format!("{}s", speech.ordinal(n, Gender::Masculine))

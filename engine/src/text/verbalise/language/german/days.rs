@@ -70,8 +70,11 @@ pub(super) fn weekdays<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
     }
     // "So." may be a word and "Fr." a woman or money.
     let mut time = end;
-    let told = short && time.blank() && clock::named(time, speech, &["Uhr"]).is_some();
-    told.then(|| (end, first.to_owned()))
+    let blank = time.blank();
+    let timed = blank && clock::named(time, speech, &["Uhr"]).is_some();
+    let next: String = time.next_word().iter().collect();
+    let joined = blank && matches!(next.as_str(), "und" | "bis" | "geschlossen" | "oder");
+    (short && (timed || joined)).then(|| (end, first.to_owned()))
 }
 
 /// am 24.12. und 25.12.: the second day takes the case of the first.

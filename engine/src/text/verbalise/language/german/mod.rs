@@ -10,7 +10,7 @@ mod tables;
 mod words;
 
 use super::other::BARE;
-use super::{Language, Time};
+use super::{Language, Part, Time};
 use crate::text::verbalise::classes::{part, sign};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::Scan;
@@ -23,6 +23,7 @@ pub(super) const GERMAN: Language = Language {
         "spellout-cardinal-neuter",
     ],
     ordinals: ["spellout-ordinal"; 3],
+    noun: nouns::of_noun,
     words: words::WORDS,
     signs: words::SIGNS,
     letters: [
@@ -56,6 +57,7 @@ pub(super) const GERMAN: Language = Language {
     date: days::say,
     time,
     fraction,
+    part_of,
     cents: |whole, noun, part, _| format!("{whole} {noun} {part}"),
     watched: &["x"],
     readings: &[
@@ -87,6 +89,16 @@ fn mixed(whole: &str, part: &str, fraction: (u64, u64)) -> String {
         (1, 2) => format!("{whole}einhalb"),
         _ => format!("{whole} {part}"),
     }
+}
+
+/// ein halber Liter, eine halbe Stunde, ein halbes Jahr
+fn part_of(_: &Speech, part: &Part) -> Option<String> {
+    let said = match part.gender {
+        Gender::Masculine => "ein halber",
+        Gender::Feminine => "eine halbe",
+        Gender::Neuter => "ein halbes",
+    };
+    ((part.whole, part.above, part.below) == (None, 1, 2)).then(|| said.to_owned())
 }
 
 /// ein halb, drei Viertel, zwei Zwanzigstel

@@ -1,5 +1,6 @@
 //! Genders and cases of German, as far as number words show them.
 
+use super::small;
 use crate::text::verbalise::names::Gender;
 
 /// Last parts of nouns whose gender their ending does not tell.
@@ -152,6 +153,10 @@ const MASCULINE: &[&str] = &[
     "schritt",
     "punkt",
     "kasten",
+    "kaffee",
+    "tee",
+    "schnee",
+    "see",
 ];
 const FEMININE_ENDINGS: &[&str] = &[
     "ung", "heit", "keit", "schaft", "tion", "sion", "tät", "enz", "anz", "erei", "ik", "erin", "e",
@@ -169,6 +174,13 @@ pub(super) fn gender(noun: &str) -> Gender {
         () if ends(NEUTER_ENDINGS) => Gender::Neuter,
         () => Gender::Masculine,
     }
+}
+
+/// The gender of a word that is a noun, as its capital letter tells.
+pub(super) fn of_noun(word: &str) -> Option<Gender> {
+    let noun = word.starts_with(char::is_uppercase) && word.chars().count() > 1;
+    let small = small::SMALL_WORDS.contains(&word.to_lowercase().as_str());
+    (noun && !small).then(|| gender(word))
 }
 
 /// Prepositions that want the dative, or mostly have it where a number follows.

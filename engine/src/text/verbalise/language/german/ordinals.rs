@@ -193,7 +193,8 @@ pub(super) fn ruler<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> 
     let [before, earlier] = scan.words_before();
     let behind = if dotted { end.skip(1) } else { end };
     let noun = noun(behind, speech).filter(|_| dotted);
-    if let Some(noun) = noun.filter(|noun| noun.to_lowercase().ends_with("jahrhundert")) {
+    let ordered = |noun: &String| ORDERED.iter().any(|end| noun.to_lowercase().ends_with(end));
+    if let Some(noun) = noun.filter(|noun| ordered(noun) && !scan.word_before_is_capital()) {
         let ending = nouns::ordinal_ending(&before, &earlier, nouns::gender(&noun));
         return Some((behind, speech.ordinal(n, Gender::Neuter) + ending));
     }

@@ -320,6 +320,7 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     always("v.a", "vor allem"),
     always("v.l.n.r", "von links nach rechts"),
     always("b.a.w", "bis auf Weiteres"),
+    dotted("vs", "gegen"),
     dotted("usw", "und so weiter"),
     dotted("usf", "und so fort"),
     dotted("etc", "et cetera"),
