@@ -176,10 +176,10 @@ fn fits(written: &str, end: Scan<'_>, [blank, hyphen]: [bool; 2], speech: &Speec
 /// A unit that CLDR names, or whose words stand in the table.
 fn unit(name: &'static str, speech: &Speech) -> Option<Unit> {
     if let Some((one, other)) = name.split_once('|') {
-        return Some(Unit { one, other, gender: Some(speech.gender(other)) });
+        return Some(Unit { one, other, gender: Some(speech.gender(one)) });
     }
     let noun = speech.names().unit(name)?;
-    let gender = noun.gender.or_else(|| Some(speech.gender(noun.other)));
+    let gender = noun.gender.or_else(|| Some(speech.gender(noun.one)));
     Some(Unit { one: noun.one, other: noun.other, gender })
 }
 

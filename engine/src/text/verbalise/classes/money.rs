@@ -151,7 +151,7 @@ fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
     let apart = !scan.peek().is_some_and(|c| c.is_ascii_digit());
     let noun = speech.names().money(&code).filter(|_| closes(scan) && apart)?;
     let Noun { one, other, .. } = *noun;
-    let gender = speech.gender(other);
+    let gender = speech.gender(one);
     let minor_gender = Gender::default();
     Some((scan, Named { one, other, gender, minor: None, minor_gender }))
 }

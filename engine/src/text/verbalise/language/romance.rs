@@ -46,6 +46,25 @@ pub(super) fn before_noun(
     (speech.language().noun)(&noun).filter(|_| agrees).map(|gender| speech.cardinal(n, gender))
 }
 
+/// "opción 1 disponible": behind a word that it tells from others a number counts nothing.
+pub(super) fn labelled<'a>(
+    mut scan: Scan<'a>,
+    speech: &Speech,
+    labels: &[&str],
+) -> Option<Reading<'a>> {
+    scan.peek().filter(char::is_ascii_digit)?;
+    let before = scan.word_before();
+    let label = before.rsplit(['\'', '’']).next().unwrap_or_default();
+    let known = labels.contains(&label);
+    let digits: String = scan.digits().iter().collect();
+    let n = digits.parse().ok().filter(|_| known && digits.len() <= 3)?;
+    let word = scan.peek() == Some(' ') && scan.at(1).is_some_and(char::is_lowercase);
+    // "pulse 1 vez"
+    let next: String = scan.next_word().iter().collect();
+    let word = word && !["vez", "veces", "vezes", "volta", "volte"].contains(&&*next);
+    (word && !digits.starts_with('0')).then(|| (scan, speech.count(n)))
+}
+
 /// nº 5, n.º5, and n° with the sign of degrees for the raised letter.
 pub(super) fn number_sign<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let joined = scan.before().is_some_and(char::is_alphanumeric);

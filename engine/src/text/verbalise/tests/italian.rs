@@ -384,6 +384,9 @@ fn what_agents_write() {
             ("gen/2026", "gennaio duemilaventisei"),
             ("MMXX", "duemilaventi"),
             ("3 x 4 m", "tre per quattro metri"),
+            ("opzione 1 valida e 1 opzione valida", "opzione uno valida e un'opzione valida"),
+            ("1 t e XIV sec.", "una tonnellata e quattordicesimo secolo."),
+            ("prema 1 volta", "prema una volta"),
         ],
     );
 }

@@ -381,6 +381,8 @@ fn what_agents_write() {
             ("século V e séc. XX", "século quinto e século vinte"),
             ("2 h/dia", "duas horas por dia"),
             ("R$ 3.500.000", "três milhões e quinhentos mil reais"),
+            ("opção 2 selecionada e 2 opções", "opção dois selecionada e duas opções"),
+            ("2 vezes", "duas vezes"),
         ],
     );
 }

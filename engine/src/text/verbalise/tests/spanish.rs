@@ -464,6 +464,12 @@ fn what_agents_write() {
             ("3 x 4 m", "tres por cuatro metros"),
             ("1ero", "primero"),
             ("ene/2026", "enero de dos mil veintiséis"),
+            (
+                "opción 1 disponible y 1 opción disponible",
+                "opción uno disponible y una opción disponible",
+            ),
+            ("la mesa 21 libre", "la mesa veintiuno libre"),
+            ("Pulse 1 vez", "Pulse una vez"),
         ],
     );
 }

@@ -100,7 +100,12 @@ pub(super) const PORTUGUESE: Language = Language {
     },
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} e {part} {cents}"),
-    readings: &[register_number, romance::number_sign, romance::multiplied],
+    readings: &[
+        register_number,
+        |scan, speech| romance::labelled(scan, speech, words::LABELS),
+        romance::number_sign,
+        romance::multiplied,
+    ],
     is_counted: |behind| romance::is_counted(behind, nouns::gender),
     ..BARE
 };

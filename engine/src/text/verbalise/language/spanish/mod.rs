@@ -130,7 +130,12 @@ pub(super) const SPANISH: Language = Language {
     },
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} con {part} {cents}"),
-    readings: &[short_ordinal, romance::number_sign, romance::multiplied],
+    readings: &[
+        short_ordinal,
+        |scan, speech| romance::labelled(scan, speech, words::LABELS),
+        romance::number_sign,
+        romance::multiplied,
+    ],
     is_counted: |behind| romance::is_counted(behind, nouns::gender),
     ..BARE
 };
