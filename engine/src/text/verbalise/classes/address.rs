@@ -1,6 +1,6 @@
 //! Addresses and file names: `https://example.com/help`, test.user@example.com, report.pdf, /usr/bin.
 
-use super::{Reading, word};
+use super::{Reading, capitals};
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
 
@@ -194,7 +194,7 @@ fn part(text: &str, speech: &Speech) -> String {
     let vowel = upper.contains(['A', 'E', 'I', 'O', 'U', 'Y']);
     let known = speech.language().initialisms.contains(&upper.as_str());
     let count = text.chars().count();
-    if word::is_acronym(&upper, speech) || ["com", "org", "net", "mil"].contains(&text) {
+    if capitals::is_acronym(&upper, speech) || ["com", "org", "net", "mil"].contains(&text) {
         return text.to_owned();
     }
     let country = count == 2

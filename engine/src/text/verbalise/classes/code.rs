@@ -1,6 +1,6 @@
 //! Names with letters and digits in one: models, serial numbers, identifiers of programs.
 
-use super::{Reading, measure, word};
+use super::{Reading, capitals, measure};
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
 
@@ -80,7 +80,7 @@ fn say(part: &[char], serial: bool, speech: &Speech) -> String {
     }
     let one = part.len() == 1;
     let capitals = part.iter().all(|c| c.is_uppercase());
-    if one || (capitals && !word::is_acronym(&text, speech) && (part.len() <= 4 || serial)) {
+    if one || (capitals && !capitals::is_acronym(&text, speech) && (part.len() <= 4 || serial)) {
         return speech.spell(&text);
     }
     if capitals { speech.acronym(&text) } else { text }

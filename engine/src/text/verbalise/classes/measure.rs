@@ -1,8 +1,9 @@
 //! Numbers with a unit, percentages, lengths in feet and inches, places on the globe.
 
 use super::Reading;
+use super::amount::{Amount, amount};
 use super::money::linked;
-use super::number::{self, Amount, is_minus, may_be_sign};
+use super::number::{is_minus, may_be_sign};
 use crate::text::verbalise::language::units;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
@@ -28,7 +29,7 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     if !opens {
         return None;
     }
-    let (end, mut first) = number::amount(start, speech, false)?;
+    let (end, mut first) = amount(start, speech, false)?;
     first.number.negative = negative;
     if let Some(read) = feet(end, &first, speech) {
         return Some(read);
@@ -40,7 +41,7 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     range.blank();
     if range.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
         range.blank();
-        if let Some((range_end, second)) = number::amount(range, speech, false)
+        if let Some((range_end, second)) = amount(range, speech, false)
             && unit_behind(range_end, speech).is_some()
         {
             amounts.push(second);
@@ -191,7 +192,7 @@ fn feet<'a>(mut scan: Scan<'a>, feet: &Amount, speech: &Speech) -> Option<Readin
     }
     let mut inches = scan;
     inches.eat_if(is_gap);
-    let (mut end, amount) = number::amount(inches, speech, false)?;
+    let (mut end, amount) = amount(inches, speech, false)?;
     let open = !end.eat('"') && !end.eat('″') && !end.eat('”');
     if open && !(end.at_number_end() && amount.number.whole.len() <= 2) {
         return None;
@@ -210,7 +211,7 @@ fn feet<'a>(mut scan: Scan<'a>, feet: &Amount, speech: &Speech) -> Option<Readin
 
 /// 40.7128° N, 40°42′46″ N.
 pub(super) fn coordinates<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let (mut end, degrees) = number::amount(scan, speech, false)?;
+    let (mut end, degrees) = amount(scan, speech, false)?;
     if !end.eat('°') {
         return None;
     }
@@ -221,7 +222,7 @@ pub(super) fn coordinates<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
     for (name, signs) in [(names[1], ['′', '\'']), (names[2], ['″', '"'])] {
         let mut ahead = end;
         ahead.blank();
-        if let Some((mut part_end, part)) = number::amount(ahead, speech, false)
+        if let Some((mut part_end, part)) = amount(ahead, speech, false)
             && (part_end.eat(signs[0]) || part_end.eat(signs[1]))
         {
             said.push(say(speech, &[part], &unit(name, speech)?, false));

@@ -4,10 +4,13 @@
 //! all. It must never say anything itself: words are the language's.
 
 mod address;
+mod amount;
+mod capitals;
 pub(super) mod clock;
 mod code;
 pub(super) mod date;
 mod digits;
+mod fraction;
 mod measure;
 mod money;
 mod number;
@@ -16,7 +19,7 @@ pub(super) mod sign;
 mod time;
 pub(super) mod word;
 
-pub(super) use number::MILLION;
+pub(super) use amount::MILLION;
 
 use super::scan::{Scan, is_gap};
 use super::speech::Speech;
@@ -50,7 +53,7 @@ const NUMBERS: &[Rule] = &[
     number::scientific,
     number::pairs,
     number::decade,
-    number::fraction,
+    fraction::fraction,
     measure::read,
     number::ratio,
     number::large,
@@ -68,7 +71,7 @@ const WORDS: &[Rule] = &[
     word::roman,
     code::read,
     code::identifier,
-    word::capitals,
+    capitals::capitals,
 ];
 
 /// Rules for a token that starts with another sign.
@@ -80,7 +83,7 @@ const SIGNS: &[Rule] = &[
     measure::read,
     number::decade,
     number::short_year,
-    number::negative_fraction,
+    fraction::negative_fraction,
     number::plain,
     address::read,
     sign::tagged,

@@ -1,7 +1,8 @@
 //! Amounts of money: sign or code before or behind, cents, ranges, thousands and millions.
 
 use super::Reading;
-use super::number::{self, Amount};
+use super::amount::{self, Amount};
+use super::number;
 use crate::text::verbalise::language::{Currency, Magnitude};
 use crate::text::verbalise::names::{Gender, Noun};
 use crate::text::verbalise::number::Number;
@@ -124,7 +125,7 @@ fn behind<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Vec<Amount>
 }
 
 fn amount<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Amount)> {
-    let (end, amount) = number::amount(scan, speech, true)?;
+    let (end, amount) = amount::amount(scan, speech, true)?;
     // 5,- and 5.– have no cents.
     let mut dash = end;
     let marked = dash.eat_if(|c| c == ',' || c == '.').is_some();

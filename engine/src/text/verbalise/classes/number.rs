@@ -1,107 +1,16 @@
-//! Numbers: cardinals, decimals, ordinals, fractions, ratios, ranges, years and decades.
+//! Numbers: cardinals, decimals, ordinals, ratios, ranges, years and decades.
 
+use super::Reading;
+use super::amount::{Amount, amount};
 use super::money::linked;
-use super::{Reading, date, measure};
-use crate::text::verbalise::language::{Magnitude, Part};
-use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::{Scan, is_gap, lower};
 use crate::text::verbalise::speech::Speech;
 
-/// A number with the word for its size: 5.3 million.
-#[derive(Debug)]
-pub(super) struct Amount {
-    pub(super) number: Number,
-    pub(super) magnitude: Option<&'static Magnitude>,
-}
-
-/// A number of millions without a rest is a noun in many languages.
-pub(in crate::text::verbalise) const MILLION: u64 = 1_000_000;
 /// Years that are told as such without a word that says so.
-const LIKELY_YEARS: std::ops::RangeInclusive<u64> = 1900..=2099;
+pub(super) const LIKELY_YEARS: std::ops::RangeInclusive<u64> = 1900..=2099;
 /// Years behind a word that opens one.
 const POSSIBLE_YEARS: std::ops::RangeInclusive<u64> = 1000..=2199;
-
-impl Amount {
-    /// Its words before a noun of a gender.
-    pub(super) fn words(&self, speech: &Speech, gender: Gender) -> String {
-        let Some(magnitude) = self.magnitude else { return speech.number(&self.number, gender) };
-        let one = (speech.language().is_one)(&self.number);
-        let word = if one { magnitude.one } else { magnitude.other };
-        format!("{} {word}", speech.number(&self.number, magnitude.gender))
-    }
-
-    /// The word that links it to what is counted, where the language has one: `un millón de euros`.
-    pub(super) fn link(&self, speech: &Speech) -> Option<&'static str> {
-        let language = speech.language();
-        let links = language.magnitudes.iter().any(|m| m.linked) && !language.of.is_empty();
-        let round = || {
-            let n = self.number.value().filter(|_| self.number.fraction.is_empty());
-            n.is_some_and(|n| n > 0 && n.is_multiple_of(MILLION))
-        };
-        let linked = self.magnitude.map_or_else(round, |m| m.linked);
-        (links && linked).then_some(language.of)
-    }
-
-    /// Its words where it stands alone.
-    pub(super) fn alone(&self, speech: &Speech) -> String {
-        match self.magnitude {
-            Some(_) => self.words(speech, Gender::default()),
-            None => speech.number_alone(&self.number),
-        }
-    }
-}
-
-/// A number and, behind it, its size in words; letters like `m` only for `money`.
-pub(super) fn amount<'a>(
-    mut scan: Scan<'a>,
-    speech: &Speech,
-    money: bool,
-) -> Option<(Scan<'a>, Amount)> {
-    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
-    let found = magnitude(scan, speech, money);
-    let (end, magnitude) = found.map_or((scan, None), |(end, magnitude)| (end, Some(magnitude)));
-    Some((end, Amount { number, magnitude }))
-}
-
-fn magnitude<'a>(
-    scan: Scan<'a>,
-    speech: &Speech,
-    money: bool,
-) -> Option<(Scan<'a>, &'static Magnitude)> {
-    let mut start = scan;
-    start.blanks();
-    let parted = start.taken() > scan.taken();
-    let hyphen = start.eat_if(|c| c == '-' && scan.peek() == Some('-')).is_some();
-    let first = lower(start.peek()?);
-    let allowed = |m: &'static Magnitude| {
-        let mut word = start;
-        let short = m.written.len() <= 3;
-        let written = m.written.starts_with(|c| lower(c) == first)
-            && word.eat_str(m.written, !short)
-            && word.at_word_end();
-        // "200 mil": words that agree with what they count are plain text elsewhere.
-        let whole = m.written.len() > 1 && m.written.starts_with(char::is_lowercase);
-        let priced = word.next_visible().is_some_and(|c| "€$£".contains(c));
-        let telling =
-            (money && (!parted || whole || priced)) || (!parted && is_large(m, word, speech));
-        (written && (!m.money_only || telling) && (short || parted || !hyphen)).then_some((word, m))
-    };
-    // "mil millones" before "mil".
-    let found = speech.language().magnitudes.iter().filter_map(allowed);
-    let (mut word, magnitude) = found.max_by_key(|(_, m)| m.written.len())?;
-    // A period that belongs to a short form: Mio.
-    let dotted = magnitude.dotted && word.peek() == Some('.');
-    if dotted && !super::word::ends_sentence(word.skip(1), speech) {
-        word = word.skip(1);
-    }
-    Some((word, magnitude))
-}
-
-/// 5M users: a capital letter behind a number that counts something.
-fn is_large(magnitude: &Magnitude, behind: Scan<'_>, speech: &Speech) -> bool {
-    matches!(magnitude.written, "K" | "M" | "B") && (speech.language().is_counted)(behind)
-}
 
 /// 5.3 million, 5M users.
 pub(super) fn large<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
@@ -209,120 +118,6 @@ pub(super) fn short_year<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Read
         _ => speech.count(n),
     };
     Some((scan, said))
-}
-
-/// 1/2, 3 1/2, 24/7, 120/80, ½, 3½.
-pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let start = scan;
-    let before = scan.before();
-    let first = plain_digits(&mut scan)?;
-    let mut whole = None;
-    if let Some((above, below)) = scan.peek().and_then(vulgar) {
-        scan = scan.skip(1);
-        return say_fraction(scan, Some(first), above, below, speech);
-    }
-    let mut above = first;
-    let mut mixed = scan;
-    if mixed.eat_if(is_gap).is_some() {
-        if let Some((above, below)) = mixed.peek().and_then(vulgar) {
-            return say_fraction(mixed.skip(1), Some(first), above, below, speech);
-        }
-        if let Some(second) = plain_digits(&mut mixed)
-            && mixed.peek() == Some('/')
-        {
-            whole = Some(first);
-            above = second;
-            scan = mixed;
-        }
-    }
-    if before == Some('/') || scan.eat_if(|c| c == '/' || c == '⁄').is_none() {
-        return None;
-    }
-    let below = plain_digits(&mut scan)?;
-    if !scan.at_number_end() || scan.peek() == Some('/') {
-        return None;
-    }
-    if whole.is_none() && !is_fraction(above, below) {
-        let pair = matches!((above, below), (24, 7) | (9, 11))
-            || (above.is_multiple_of(10) && above + below == 100)
-            || (above == below && above != 10);
-        if let Some(day) = date::loose(start, speech).filter(|_| !pair) {
-            return Some(day);
-        }
-        // "Ley 39/2015" is of that year.
-        let over = match below {
-            _ if pair => "",
-            year if LIKELY_YEARS.contains(&year) => speech.words().slash,
-            _ => speech.words().over,
-        };
-        let said = [&speech.count(above), over, &speech.count(below)];
-        let said = said.into_iter().filter(|s| !s.is_empty()).collect::<Vec<&str>>().join(" ");
-        return Some(measure::with_noun(scan, said, false, speech));
-    }
-    say_fraction(scan, whole, above, below, speech)
-}
-
-/// -1/2
-pub(super) fn negative_fraction<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    scan.peek().filter(|&c| is_minus(c) && may_be_sign(scan))?;
-    let mut part = scan.skip(1);
-    let above = plain_digits(&mut part)?;
-    let stroke = part.eat_if(|c| c == '/' || c == '⁄').is_some();
-    plain_digits(&mut part).filter(|&below| stroke && is_fraction(above, below))?;
-    let (end, said) = fraction(scan.skip(1), speech)?;
-    Some((end, format!("{} {said}", speech.words().minus)))
-}
-
-/// A sign that is a fraction: half, thirds, quarters and so on.
-pub(super) fn vulgar(c: char) -> Option<(u64, u64)> {
-    const SIGNS: [(char, u64, u64); 18] = [
-        ('½', 1, 2),
-        ('⅓', 1, 3),
-        ('⅔', 2, 3),
-        ('¼', 1, 4),
-        ('¾', 3, 4),
-        ('⅕', 1, 5),
-        ('⅖', 2, 5),
-        ('⅗', 3, 5),
-        ('⅘', 4, 5),
-        ('⅙', 1, 6),
-        ('⅚', 5, 6),
-        ('⅐', 1, 7),
-        ('⅛', 1, 8),
-        ('⅜', 3, 8),
-        ('⅝', 5, 8),
-        ('⅞', 7, 8),
-        ('⅑', 1, 9),
-        ('⅒', 1, 10),
-    ];
-    SIGNS.iter().find(|s| s.0 == c).map(|&(_, above, below)| (above, below))
-}
-
-/// A fraction in words, perhaps behind a whole number, with the unit behind it.
-pub(super) fn say_fraction<'a>(
-    end: Scan<'a>,
-    whole: Option<u64>,
-    above: u64,
-    below: u64,
-    speech: &Speech,
-) -> Option<Reading<'a>> {
-    let gender = measure::gender(end, speech).or_else(|| speech.noun(end));
-    let part_of = |gender| {
-        let part = Part { whole, above, below, gender };
-        (speech.language().part_of)(speech, &part)
-    };
-    if let Some(said) = gender.and_then(part_of) {
-        return Some(measure::with_noun(end, said, whole.is_none(), speech));
-    }
-    let part = (speech.language().fraction)(speech, above, below)?;
-    let Some(whole) = whole else { return Some(measure::with_noun(end, part, true, speech)) };
-    let said = (speech.language().mixed)(&speech.count(whole), &part, (above, below));
-    Some(measure::with_noun(end, said, false, speech))
-}
-
-/// Whether two numbers at a stroke are a part of one: less than one, and of a usual size.
-fn is_fraction(above: u64, below: u64) -> bool {
-    above < below && matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100 | 1_000)
 }
 
 /// 1e6, 1.5e-3
@@ -489,7 +284,8 @@ fn opens(scan: Scan<'_>) -> bool {
     scan.before().is_none_or(|c| c.is_whitespace() || "([{“\"'=<>≤≥/*×".contains(c))
 }
 
-fn plain_digits(scan: &mut Scan<'_>) -> Option<u64> {
+/// Up to nine digits as a number.
+pub(super) fn plain_digits(scan: &mut Scan<'_>) -> Option<u64> {
     let digits: String = scan.digits().iter().collect();
     digits.parse().ok().filter(|_| digits.len() <= 9)
 }

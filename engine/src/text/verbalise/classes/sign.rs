@@ -1,7 +1,7 @@
 //! Signs that are read, between words or alone; and what is passed through or tagged.
 
 use super::Reading;
-use super::number::vulgar;
+use super::fraction::{say_fraction, vulgar};
 use crate::text::spoken::{Mark, is_emoji, is_emoji_part};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
@@ -227,7 +227,7 @@ fn power<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
 pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let c = scan.peek()?;
     if let Some((above, below)) = vulgar(c) {
-        return super::number::say_fraction(scan.skip(1), None, above, below, speech);
+        return say_fraction(scan.skip(1), None, above, below, speech);
     }
     if let Some(digit) = raised(c) {
         let power = !('₀'..='₉').contains(&c)

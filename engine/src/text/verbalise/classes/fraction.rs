@@ -1,0 +1,121 @@
+//! Parts of one: 1/2, 3 1/2, ½, and what else stands on both sides of a stroke (24/7, 120/80).
+
+use super::number::{LIKELY_YEARS, is_minus, may_be_sign, plain_digits};
+use super::{Reading, date, measure};
+use crate::text::verbalise::language::Part;
+use crate::text::verbalise::scan::{Scan, is_gap};
+use crate::text::verbalise::speech::Speech;
+
+/// 1/2, 3 1/2, 24/7, 120/80, ½, 3½.
+pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let start = scan;
+    let before = scan.before();
+    let first = plain_digits(&mut scan)?;
+    let mut whole = None;
+    if let Some((above, below)) = scan.peek().and_then(vulgar) {
+        scan = scan.skip(1);
+        return say_fraction(scan, Some(first), above, below, speech);
+    }
+    let mut above = first;
+    let mut mixed = scan;
+    if mixed.eat_if(is_gap).is_some() {
+        if let Some((above, below)) = mixed.peek().and_then(vulgar) {
+            return say_fraction(mixed.skip(1), Some(first), above, below, speech);
+        }
+        if let Some(second) = plain_digits(&mut mixed)
+            && mixed.peek() == Some('/')
+        {
+            whole = Some(first);
+            above = second;
+            scan = mixed;
+        }
+    }
+    if before == Some('/') || scan.eat_if(|c| c == '/' || c == '⁄').is_none() {
+        return None;
+    }
+    let below = plain_digits(&mut scan)?;
+    if !scan.at_number_end() || scan.peek() == Some('/') {
+        return None;
+    }
+    if whole.is_none() && !is_fraction(above, below) {
+        let pair = matches!((above, below), (24, 7) | (9, 11))
+            || (above.is_multiple_of(10) && above + below == 100)
+            || (above == below && above != 10);
+        if let Some(day) = date::loose(start, speech).filter(|_| !pair) {
+            return Some(day);
+        }
+        // "Ley 39/2015" is of that year.
+        let over = match below {
+            _ if pair => "",
+            year if LIKELY_YEARS.contains(&year) => speech.words().slash,
+            _ => speech.words().over,
+        };
+        let said = [&speech.count(above), over, &speech.count(below)];
+        let said = said.into_iter().filter(|s| !s.is_empty()).collect::<Vec<&str>>().join(" ");
+        return Some(measure::with_noun(scan, said, false, speech));
+    }
+    say_fraction(scan, whole, above, below, speech)
+}
+
+/// -1/2
+pub(super) fn negative_fraction<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    scan.peek().filter(|&c| is_minus(c) && may_be_sign(scan))?;
+    let mut part = scan.skip(1);
+    let above = plain_digits(&mut part)?;
+    let stroke = part.eat_if(|c| c == '/' || c == '⁄').is_some();
+    plain_digits(&mut part).filter(|&below| stroke && is_fraction(above, below))?;
+    let (end, said) = fraction(scan.skip(1), speech)?;
+    Some((end, format!("{} {said}", speech.words().minus)))
+}
+
+/// A sign that is a fraction: half, thirds, quarters and so on.
+pub(super) fn vulgar(c: char) -> Option<(u64, u64)> {
+    const SIGNS: [(char, u64, u64); 18] = [
+        ('½', 1, 2),
+        ('⅓', 1, 3),
+        ('⅔', 2, 3),
+        ('¼', 1, 4),
+        ('¾', 3, 4),
+        ('⅕', 1, 5),
+        ('⅖', 2, 5),
+        ('⅗', 3, 5),
+        ('⅘', 4, 5),
+        ('⅙', 1, 6),
+        ('⅚', 5, 6),
+        ('⅐', 1, 7),
+        ('⅛', 1, 8),
+        ('⅜', 3, 8),
+        ('⅝', 5, 8),
+        ('⅞', 7, 8),
+        ('⅑', 1, 9),
+        ('⅒', 1, 10),
+    ];
+    SIGNS.iter().find(|s| s.0 == c).map(|&(_, above, below)| (above, below))
+}
+
+/// A fraction in words, perhaps behind a whole number, with the unit behind it.
+pub(super) fn say_fraction<'a>(
+    end: Scan<'a>,
+    whole: Option<u64>,
+    above: u64,
+    below: u64,
+    speech: &Speech,
+) -> Option<Reading<'a>> {
+    let gender = measure::gender(end, speech).or_else(|| speech.noun(end));
+    let part_of = |gender| {
+        let part = Part { whole, above, below, gender };
+        (speech.language().part_of)(speech, &part)
+    };
+    if let Some(said) = gender.and_then(part_of) {
+        return Some(measure::with_noun(end, said, whole.is_none(), speech));
+    }
+    let part = (speech.language().fraction)(speech, above, below)?;
+    let Some(whole) = whole else { return Some(measure::with_noun(end, part, true, speech)) };
+    let said = (speech.language().mixed)(&speech.count(whole), &part, (above, below));
+    Some(measure::with_noun(end, said, false, speech))
+}
+
+/// Whether two numbers at a stroke are a part of one: less than one, and of a usual size.
+fn is_fraction(above: u64, below: u64) -> bool {
+    above < below && matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100 | 1_000)
+}
