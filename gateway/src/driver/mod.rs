@@ -173,7 +173,7 @@ impl<'a> Driver<'a> {
                 Output::Open { context, request, format } => self.open(context, *request, &format),
                 Output::Cancel(context) => self.cancel(context),
                 Output::Hangup => self.hung_up = true,
-                Output::Detach => self.away = self.socket.take().and_then(Socket::into_end),
+                Output::Detach => self.away = self.socket.take().and_then(Socket::abandon),
                 Output::Keep => {
                     let (id, token) = self.session.names();
                     self.kept = Some(self.sessions.keep(id, token));

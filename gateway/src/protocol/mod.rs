@@ -151,7 +151,7 @@ pub enum Output {
     Keep,
     /// The client wants another session: hand its socket over to that one, or answer with [`Input::ResumeRefused`].
     Resume(Box<Resume>),
-    /// Drop the socket; the session stays.
+    /// Drop the socket without further words, for nobody is there; the session stays, unless [`Output::Hangup`] follows.
     Detach,
     /// Drop the socket without further words: the session is over.
     Hangup,

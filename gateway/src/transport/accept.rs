@@ -91,11 +91,15 @@ impl Acceptor {
         let has_asked = AtomicBool::new(false);
         let served = async {
             match &self.tls {
-                None => self.requests(Wire::new(stream, place), peer, &has_asked).await,
+                None => {
+                    let wire = Wire::new(stream, place, forget);
+                    self.requests(wire, peer, &has_asked).await;
+                }
                 Some(tls) => {
                     // A client that speaks no TLS has nobody to be told so.
                     let Ok(stream) = tls.accept(stream).await else { return };
-                    self.requests(Wire::new(stream, place), peer, &has_asked).await;
+                    let wire = Wire::new(stream, place, |stream| forget(stream.get_ref().0));
+                    self.requests(wire, peer, &has_asked).await;
                 }
             }
         };
@@ -138,6 +142,12 @@ impl Acceptor {
         }
         let _ = served.await;
     }
+}
+
+/// A socket that is closed now is reset, whatever was not sent.
+fn forget(stream: &TcpStream) {
+    // One that is broken already has nothing left to forget.
+    let _ = stream.set_zero_linger();
 }
 
 fn is_of_peer(error: &io::Error) -> bool {

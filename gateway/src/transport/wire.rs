@@ -19,6 +19,8 @@ use crate::metrics::Held;
 pub(crate) struct Wire<S> {
     inner: S,
     meter: Meter,
+    /// Makes the system forget what the other side has not taken, once the socket is closed.
+    forget: fn(&S),
     _place: Place,
 }
 
@@ -43,6 +45,7 @@ struct Readings {
     bytes: AtomicU64,
     keeps_end: AtomicBool,
     has_ended: AtomicBool,
+    is_abandoned: AtomicBool,
 }
 
 impl Meter {
@@ -60,6 +63,11 @@ impl Meter {
         self.0.has_ended.load(Ordering::Relaxed)
     }
 
+    /// Nobody is on the other side: when the socket is closed, nothing waits for anybody to take it.
+    pub(crate) fn abandon(&self) {
+        self.0.is_abandoned.store(true, Ordering::Relaxed);
+    }
+
     /// Takes note of a read. Returns whether it is to be told further.
     fn read(&self, bytes: usize, is_end: bool) -> bool {
         self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -70,12 +78,21 @@ impl Meter {
 }
 
 impl<S> Wire<S> {
-    pub(crate) fn new(inner: S, place: Place) -> Self {
-        Self { inner, meter: Meter::default(), _place: place }
+    /// `forget` is for sockets that are abandoned: what was not taken is then thrown away instead of sent.
+    pub(crate) fn new(inner: S, place: Place, forget: fn(&S)) -> Self {
+        Self { inner, meter: Meter::default(), forget, _place: place }
     }
 
     pub(crate) fn meter(&self) -> Meter {
         self.meter.clone()
+    }
+}
+
+impl<S> Drop for Wire<S> {
+    fn drop(&mut self) {
+        if self.meter.0.is_abandoned.load(Ordering::Relaxed) {
+            (self.forget)(&self.inner);
+        }
     }
 }
 
@@ -128,15 +145,19 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
     use tokio::sync::Semaphore;
+
+    fn place() -> Place {
+        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        Place::new(permit, &IntGauge::new("open", "open").unwrap())
+    }
 
     #[tokio::test]
     async fn an_end_is_kept_when_that_was_asked_for() {
         for is_kept in [false, true] {
             let (mut near, far) = tokio::io::duplex(64);
-            let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-            let place = Place::new(permit, &IntGauge::new("open", "open").unwrap());
-            let mut wire = Wire::new(far, place);
+            let mut wire = Wire::new(far, place(), |_| {});
             let meter = wire.meter();
             if is_kept {
                 meter.keep_end();
@@ -150,6 +171,24 @@ mod tests {
             assert_eq!(end.is_none(), is_kept, "{end:?}");
             assert_eq!((meter.bytes(), meter.has_ended()), (5, is_kept));
             wire.write_all(b"still here").await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_an_abandoned_socket_has_not_sent_is_forgotten() {
+        for is_abandoned in [false, true] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+            let (mut near, (far, _)) = (near.unwrap(), far.unwrap());
+            let mut wire = Wire::new(far, place(), |socket| _ = socket.set_zero_linger());
+            wire.write_all(b"hello").await.unwrap();
+            if is_abandoned {
+                wire.meter().abandon();
+            }
+            drop(wire);
+            let read = near.read_to_end(&mut Vec::new()).await;
+            assert_eq!(read.is_err(), is_abandoned, "{read:?}");
         }
     }
 }

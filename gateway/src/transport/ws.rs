@@ -157,11 +157,6 @@ impl Socket {
         Self { inner, is_deaf: false, patience, meter, end }
     }
 
-    /// What is left of a socket that is lost.
-    pub(crate) fn into_end(self) -> Option<End> {
-        self.end
-    }
-
     /// The client's next message. Nothing comes after [`Input::Gone`], nor after a message that could not be read.
     pub(crate) fn poll_input(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
         if let Some(end) = &mut self.end
@@ -228,6 +223,13 @@ impl Socket {
     /// Whether everything handed over is on the wire.
     pub(crate) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), axum::Error>> {
         Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    /// Lets go of a client that is not there: what it has not taken is not kept for it, neither here nor in the system. Gives
+    /// what ends its session all the same.
+    pub(crate) fn abandon(self) -> Option<End> {
+        self.meter.abandon();
+        self.end
     }
 
     /// Answers the client's close, if there was one, and lets go.

@@ -32,7 +32,9 @@ impl Session {
                     self.fatal(Code::SlowConsumer, message, now);
                 }
                 Timer::Drain => self.shut_down(now),
-                Timer::Pong => self.lost(now),
+                Timer::Pong => self.unanswered(now),
+                // Not even the close was taken.
+                Timer::Close if self.phase == Phase::Closing => self.unanswered(now),
                 Timer::Close | Timer::Resume => self.gone(),
                 Timer::ContextIdle(handle) => self.context_idle(handle, now),
                 Timer::Forget(handle) => self.forget(handle),

@@ -175,6 +175,9 @@ fn a_client_that_only_listens_hears_what_has_ended() {
     rig.input(Input::HalfClosed);
     assert_eq!(rig.texts("context.cancelled")[0]["ctx"], "b");
     assert_eq!(rig.close_code(), None);
+    rig.is_alive = false;
+    rig.sleep(Duration::from_secs(60));
+    assert!(!rig.session.is_closed(), "it cannot answer pings");
     rig.speak(1, 0, 1, true);
     rig.done(1, 480);
     assert_eq!((rig.texts("context.done").len(), rig.close_code()), (1, Some(1000)));

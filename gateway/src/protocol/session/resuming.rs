@@ -38,6 +38,14 @@ impl Session {
         }
     }
 
+    /// Nobody answers: what the socket has not sent need not be kept for anybody.
+    pub(super) fn unanswered(&mut self, now: Duration) {
+        self.lost(now);
+        if self.phase == Phase::Closed {
+            self.outputs.push_front(Output::Detach);
+        }
+    }
+
     /// The client says no more, but still listens: what has ended comes to its end, the rest is stopped.
     pub(super) fn half_closed(&mut self, now: Duration) {
         let Some(settled) = &self.settled else { return self.gone() };
@@ -49,6 +57,9 @@ impl Session {
         for handle in open.map(|(&handle, _)| handle).collect::<Vec<_>>() {
             self.cancel_live(handle, "session_end", now);
         }
+        // It cannot answer a ping; one that is really gone takes nothing, or does not acknowledge it.
+        self.timers.clear(Timer::Ping);
+        self.timers.clear(Timer::Pong);
         self.begin_client_drain();
     }
 

@@ -599,7 +599,17 @@ fn a_client_that_answers_no_ping_is_gone() {
     assert!(!rig.session.is_closed());
     rig.sleep(Duration::from_secs(1));
     assert!(rig.session.is_closed());
-    assert!(matches!(rig.outputs.last(), Some(Output::Hangup)));
+    assert!(matches!(rig.outputs[..], [Output::Detach, Output::Hangup]));
+}
+
+#[test]
+fn a_client_that_takes_not_even_the_close_is_given_up() {
+    let mut rig = Rig::started();
+    rig.is_writable = false;
+    rig.send(json!({"type": "ping", "t": 1}));
+    rig.sleep(Duration::from_secs(13));
+    assert!(rig.session.is_closed() && rig.close_code().is_none());
+    assert!(matches!(rig.outputs[..], [Output::Detach, Output::Hangup]));
 }
 
 #[test]
