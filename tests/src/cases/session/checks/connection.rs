@@ -105,7 +105,8 @@ async fn one(args: &mut Args, connection: &Connection) -> Checked {
         }
         "closed_or_resumed" => {
             let length = connection.transcript.with(<[Seen]>::len);
-            let more = |seen: &[Seen]| (seen.len() > length || connection.is_gone()).then_some(());
+            let gone = |seen: &[Seen]| seen.iter().any(|s| s.what == What::Gone);
+            let more = |seen: &[Seen]| (seen.len() > length || gone(seen)).then_some(());
             let waited = tokio::time::timeout(PATIENCE, connection.transcript.until(more)).await;
             hard(waited.is_ok(), || "neither closed nor resumed".to_owned())
         }
