@@ -63,6 +63,8 @@ pub(super) struct Entry {
 struct Inner {
     /// What a second of sound costs when a script does not say.
     rtf: f64,
+    /// Whether contexts leave a report.
+    is_watched: bool,
     script: Arc<Script>,
     for_seed: BTreeMap<u64, Arc<Script>>,
     entries: BTreeMap<u64, Entry>,
@@ -79,7 +81,13 @@ impl Ledger {
     /// `rtf` is what a second of sound costs when a script does not say.
     pub(super) fn new(script: Script, rtf: f64) -> Self {
         let (script, for_seed, entries) = (settled(script, rtf), BTreeMap::new(), BTreeMap::new());
-        Self { inner: Mutex::new(Inner { rtf, script, for_seed, entries }) }
+        let is_watched = true;
+        Self { inner: Mutex::new(Inner { rtf, is_watched, script, for_seed, entries }) }
+    }
+
+    /// From now on nothing is remembered of what contexts do.
+    pub(super) fn unwatch(&self) {
+        self.open().0.is_watched = false;
     }
 
     /// Opens the ledger; not to be held while anything waits.
@@ -145,6 +153,9 @@ impl Open<'_> {
 
     /// What is remembered of a context.
     pub(super) fn report(&mut self, context: u64) -> Option<&mut ContextReport> {
+        if !self.0.is_watched {
+            return None;
+        }
         self.0.entries.get_mut(&context).map(|e| &mut e.report)
     }
 

@@ -43,8 +43,11 @@ pub(crate) use tones::{ToneStream, Tones};
 
 /// Its characters are read as the bundled voice reads them: a token a byte.
 const TOKENIZER: &[u8] = include_bytes!("../../../voices/nano/cb0/tokenizer.json");
-/// Blocks of each stage: some hundred contexts of the longest chunks, thousands of short ones.
+/// Blocks of each stage: some hundred contexts of the longest chunks, thousands of short ones ...
 const BLOCKS: usize = 32_768;
+/// ... and where speech costs nothing, so that contexts hold blocks for moments only. What every block holds is remembered as
+/// long as it may be found again, and that would be most of the memory of a load test.
+const SILENT_BLOCKS: usize = 8_192;
 /// Nobody waits for a prefill that costs nothing.
 const BUDGET: Budget = Budget { prefill_tokens: 4096, sequences: 1024, share_prefixes: true };
 /// Tones are spoken at up to 50 characters a second and are never too fast to be speech.
@@ -68,6 +71,11 @@ impl Control {
         script.check()?;
         self.tones.prepare(&script)?;
         self.ledger.set_script(seed, script)
+    }
+
+    /// Nobody will ask what contexts did, so that nothing of it is remembered.
+    pub fn unwatch(&self) {
+        self.ledger.unwatch();
     }
 
     /// The latest contexts, in the order in which they were opened.
@@ -110,7 +118,9 @@ pub fn manifest() -> Manifest {
 /// See [`ScriptError`].
 pub fn start(script: Script, timbre: Timbre) -> Result<(Handle, Control), ScriptError> {
     script.check()?;
-    let rtf = if matches!(timbre, Timbre::Silence) { 0.0 } else { script::RTF };
+    let is_silent = matches!(timbre, Timbre::Silence);
+    let rtf = if is_silent { 0.0 } else { script::RTF };
+    let blocks = if is_silent { SILENT_BLOCKS } else { BLOCKS };
     let ledger = Arc::new(Ledger::new(script.clone(), rtf));
     let tones = Arc::new(Tones::new(ledger.clone(), timbre));
     tones.prepare(&script)?;
@@ -122,7 +132,7 @@ pub fn start(script: Script, timbre: Timbre) -> Result<(Handle, Control), Script
     });
     let stages = grammar.stages.len();
     let engine =
-        Engine::new(grammar.clone(), models.collect(), &vec![BLOCKS; stages], BUDGET, None);
+        Engine::new(grammar.clone(), models.collect(), &vec![blocks; stages], BUDGET, None);
     let guards = Guards {
         min_codes: manifest.sampling.min_codes,
         max_codes: manifest.sampling.max_codes,

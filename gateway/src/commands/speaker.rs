@@ -91,6 +91,9 @@ impl Speaker {
         let manifest = stub::manifest();
         tell(&format!("{}: {}", manifest.name, manifest.license));
         let catalogue = Catalogue::of_manifest(&manifest);
+        if args.control.is_none() {
+            control.unwatch();
+        }
         let control = args.control.map(|at| (control, at));
         Ok(Self { engine: Arc::new(engine), catalogue, control })
     }

@@ -117,6 +117,9 @@ impl SessionMeter {
             let took = now.saturating_sub(since);
             wire.sound.event_to_write_seconds.observe(took.as_secs_f64());
         }
+        if sound.is_last {
+            self.flows.remove(&sound.context);
+        }
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Sound {
     pub bytes: usize,
     /// How long they sound.
     pub duration: Duration,
+    /// Whether they are the context's last.
+    pub is_last: bool,
     /// From the context's first text to these, when they are its first.
     pub first_after: Option<Duration>,
     /// How long the listener was dry before these, by the clock.

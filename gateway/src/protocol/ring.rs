@@ -30,6 +30,8 @@ pub(crate) struct Sound {
     pub(crate) end: u64,
     /// It is the last frame of a commit.
     pub(crate) closes: bool,
+    /// It is the last frame of its context.
+    pub(crate) is_last: bool,
     /// Header and packets.
     pub(crate) bytes: Bytes,
 }
@@ -201,7 +203,8 @@ mod tests {
         let position = u64::from(seq) * 24_000;
         let bytes = Bytes::from_static(&[0; 100]);
         let closes = seq % 2 == 1;
-        Sound { handle, seq, count: 1, position, end: position + 24_000, closes, bytes }
+        let end = position + 24_000;
+        Sound { handle, seq, count: 1, position, end, closes, is_last: false, bytes }
     }
 
     fn told(again: &[Again]) -> Vec<String> {

@@ -29,9 +29,10 @@ use crate::transport::patience::Patience;
 use crate::transport::wire::Meter;
 
 /// Bytes of the client that one read may bring: some dozens of words.
-const READ_BYTES: usize = 4 << 10;
-/// Bytes of frames that one write may carry: half a second of Opus.
-const WRITE_BYTES: usize = 4 << 10;
+const READ_BYTES: usize = 2 << 10;
+/// Bytes of frames that one write may carry: half a second of Opus. With one more frame they are less than 4 KiB, which is
+/// what the library's buffer then stays at.
+const WRITE_BYTES: usize = 3 << 10;
 
 /// Answers an upgrade, or says why not.
 pub(crate) async fn stream(

@@ -77,7 +77,7 @@ enum Item {
     Packet(Packet),
     Commit { to: u64, last: bool },
     Flushed { id: Option<String>, samples: u64, text_offset: usize },
-    Done(Summary),
+    Done(Box<Summary>),
 }
 
 /// A place in the text that the client wants to know the position of.
@@ -304,7 +304,17 @@ impl Context {
     pub(crate) fn complete(&mut self, summary: Summary) {
         self.engine_over = true;
         self.pass_marks(self.text_chars, summary.samples);
-        self.queue.push_back(Item::Done(summary));
+        self.queue.push_back(Item::Done(Box::new(summary)));
+    }
+
+    /// It is over, and from now on only asked about: what it needed to speak goes.
+    pub(crate) fn settle(&mut self) {
+        self.key_place = None;
+        self.queue = VecDeque::new();
+        self.flushes = VecDeque::new();
+        self.marks = VecDeque::new();
+        self.marks_due = VecDeque::new();
+        self.text.shrink_to_fit();
     }
 
     /// Whether something waits for the wire.

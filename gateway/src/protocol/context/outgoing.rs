@@ -195,7 +195,16 @@ impl Context {
         self.pacer.send(duration, now);
         let (handle, count) = (self.handle, count as u32);
         let bytes = frame::frame(Head { flags, handle, seq, position }, &packets);
-        Sound { handle, seq, count, position, end, closes: flags & frame::COMMIT != 0, bytes }
+        Sound {
+            handle,
+            seq,
+            count,
+            position,
+            end,
+            closes: flags & frame::COMMIT != 0,
+            is_last,
+            bytes,
+        }
     }
 
     /// What is to be counted of the sound that was just sent; `before` is how far the listener was until then.
@@ -214,6 +223,7 @@ impl Context {
             packets: u64::from(sound.count),
             bytes: sound.bytes.len(),
             duration: self.pacer.sounding(sound.end - sound.position),
+            is_last: sound.is_last,
             first_after: self.first_text_at.filter(|_| is_first).map(|at| now - at),
             gap: dry.map(|dry| Gap { length: now - dry - START_BUFFER, had_text: had_text(dry) }),
             was_held,

@@ -82,9 +82,9 @@ impl Session {
     }
 
     /// Keeps what a late cancel will ask for.
-    pub(super) fn keep(&mut self, mut context: Context, now: Duration) {
+    pub(super) fn keep(&mut self, mut context: Box<Context>, now: Duration) {
         let handle = context.handle;
-        context.key_place = None;
+        context.settle();
         self.timers.clear(Timer::ContextIdle(handle));
         self.timers.clear(Timer::Pace(handle));
         self.timers.set(Timer::Forget(handle), now + self.setup.limits.retain);

@@ -137,9 +137,9 @@ pub struct Session {
     phase: Phase,
     settled: Option<Settled>,
     /// Contexts without a terminal event on the wire.
-    live: BTreeMap<Handle, Context>,
+    live: BTreeMap<Handle, Box<Context>>,
     /// Contexts that are over and can still be asked about.
-    over: BTreeMap<Handle, Context>,
+    over: BTreeMap<Handle, Box<Context>>,
     /// Whether there is a socket.
     is_attached: bool,
     /// What a client that came back has missed; goes before everything else.
@@ -317,7 +317,7 @@ impl Session {
         let Some(context) = self.live.get(&handle) else { return true };
         context.queued_bytes() < CONTEXT_EGRESS_BYTES
             || context.lacks_commit()
-            || self.live.values().map(Context::queued_bytes).sum::<usize>()
+            || self.live.values().map(|context| context.queued_bytes()).sum::<usize>()
                 < self.setup.limits.max_egress_bytes
     }
 
@@ -333,7 +333,7 @@ impl Session {
     fn has_queued(&self) -> bool {
         !self.resend.is_empty()
             || !self.control.is_empty()
-            || self.live.values().any(Context::has_queued)
+            || self.live.values().any(|context| context.has_queued())
     }
 
     fn next_control(&mut self, now: Duration) -> Option<Said> {

@@ -57,7 +57,8 @@ impl Session {
         self.next_handle += 1;
         self.names.insert(open.ctx.clone(), handle);
         let format = open.format.unwrap_or(settled.delivery.format);
-        let mut context = Context::new(open.ctx, handle, Delivery { format, ..settled.delivery });
+        let delivery = Delivery { format, ..settled.delivery };
+        let mut context = Box::new(Context::new(open.ctx, handle, delivery));
         context.asked_at = now;
         context.after = after;
         context.ignored = ignored(&options);
@@ -75,8 +76,8 @@ impl Session {
     /// Which limit leaves no place for one more context, when so many are about to go.
     fn lacks_place(&self, gone: usize) -> Option<String> {
         let limits = &self.setup.limits;
-        let is_open = |context: &&Context| context.phase == ContextPhase::Open;
-        let (all, open) = (self.live.len() - gone, self.live.values().filter(is_open).count());
+        let open = self.live.values().filter(|context| context.phase == ContextPhase::Open);
+        let (all, open) = (self.live.len() - gone, open.count());
         let (counted, draining) = match self.setup.is_foreign {
             true => (open, all.saturating_sub(open)),
             false => (all, 0),
@@ -127,8 +128,8 @@ impl Session {
 
     /// All contexts that somebody may still hear.
     pub(super) fn unheard(&self, now: Duration) -> Vec<String> {
-        let playing = |c: &&Context| c.phase == ContextPhase::Done && !c.pacer.played_out(now);
-        let over = self.over.values().filter(playing);
+        let over = self.over.values();
+        let over = over.filter(|c| c.phase == ContextPhase::Done && !c.pacer.played_out(now));
         self.live.values().chain(over).map(|c| c.name.clone()).collect()
     }
 
