@@ -13,11 +13,13 @@
 //! `M = P + 1 + max(text before + realign, codes before)`, where both rows have their marker. Rows C1.. have the
 //! positions of C0's codes, so a frame has one position in all rows and the marker's is skipped.
 
+mod prompt;
 mod streams;
 mod vocabulary;
 
 use std::ops::Range;
 
+pub use prompt::{Message, Piece, Role, bagpiper_chat, opuslm_dialogue, opuslm_speech};
 pub use streams::{NOTHING, StreamIds};
 pub use vocabulary::{Symbol, Vocabulary};
 

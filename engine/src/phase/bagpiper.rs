@@ -14,6 +14,12 @@ use crate::layout::StreamIds;
 /// Symbols and ranges of the vocabulary.
 #[derive(Debug, Clone)]
 pub struct BagpiperIds {
+    /// Begins a conversation.
+    pub begin: u32,
+    /// Opens a message that tells what to be.
+    pub system: u32,
+    /// Opens a message of who is spoken with.
+    pub user: u32,
     /// Ends a turn.
     pub end_of_turn: u32,
     /// Ends a segment that another of the same speaker follows.

@@ -13,8 +13,18 @@ use crate::layout::{NOTHING, StreamIds};
 /// Symbols and ranges of the vocabulary.
 #[derive(Debug, Clone)]
 pub struct OpusLmIds {
-    /// Ends a request.
+    /// Begins and ends a request.
     pub end: u32,
+    /// Opens what the assistant is to be, and its voice.
+    pub system: u32,
+    /// Opens a turn of who is spoken with.
+    pub user: u32,
+    /// Opens a turn of the assistant.
+    pub assistant: u32,
+    /// Opens the frames of a voice.
+    pub speaker_marker: u32,
+    /// Frames of a voice, always as many.
+    pub voice_frames: usize,
     /// Opens and ends text.
     pub text_marker: u32,
     /// Opens sound.

@@ -29,6 +29,9 @@ fn list(value: &Value) -> &[Value] {
 
 fn bagpiper_ids() -> Arc<BagpiperIds> {
     Arc::new(BagpiperIds {
+        begin: 1,
+        system: 4,
+        user: 5,
         end_of_turn: EOS,
         end_of_segment: EOT,
         assistant: 6,
@@ -43,6 +46,11 @@ fn opuslm_ids(streams: u32) -> Arc<OpusLmIds> {
     let codec_end = 5256 + 1024 * (streams - 1);
     Arc::new(OpusLmIds {
         end: FLUSHED_EOS,
+        system: 8,
+        user: 9,
+        assistant: 10,
+        speaker_marker: 37,
+        voice_frames: 500,
         text_marker: 35,
         audio_marker: 34,
         text: 13_448..113_800,

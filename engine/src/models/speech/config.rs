@@ -95,6 +95,9 @@ fn bagpiper(fields: &Fields<'_>, backbone: &Backbone) -> Result<BagpiperIds, Loa
     let end = u64::from(base) + streams as u64 * u64::from(width);
     within(fields, "codec_base_offset", end, backbone)?;
     Ok(BagpiperIds {
+        begin: symbol(fields, "bos_token_id", base)?,
+        system: symbol(fields, "system_token_id", base)?,
+        user: symbol(fields, "user_token_id", base)?,
         end_of_turn: symbol(fields, "eos_token_id", base)?,
         end_of_segment: symbol(fields, "eot_token_id", base)?,
         assistant: symbol(fields, "assistant_token_id", base)?,
@@ -120,6 +123,11 @@ fn opuslm(fields: &Fields<'_>, block: Block) -> Result<(Backbone, Family), LoadE
     let start = first.start;
     let ids = OpusLmIds {
         end: symbol(fields, "eos_token_id", start)?,
+        system: symbol(fields, "system_prompt_token_id", start)?,
+        user: symbol(fields, "user_input_token_id", start)?,
+        assistant: symbol(fields, "assistant_output_token_id", start)?,
+        speaker_marker: symbol(fields, "spk_start_end_token_id", start)?,
+        voice_frames: fields.positive("speaker_prompt_length")?,
         text_marker: symbol(fields, "text_bpe_start_end_token_id", start)?,
         audio_marker: symbol(fields, "codec_ssl_start_end_token_id", start)?,
         text: range(fields, "text_token_start", "text_token_end", &backbone)?,

@@ -8,6 +8,7 @@
 //! W h is the same for all streams, so it is taken once, and a stream's logits are its ids' part of it, with W es, which
 //! never changes, added.
 
+mod checkpoint;
 mod config;
 
 use std::ops::Range;
@@ -22,6 +23,7 @@ use crate::kernels::matrix::{Matrix, Store};
 use crate::layout::NOTHING;
 use crate::streams::Outputs;
 
+pub use checkpoint::open_model;
 pub use config::{Family, SpeechConfig};
 
 /// A speech language model on the CPU.

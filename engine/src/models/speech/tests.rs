@@ -1,5 +1,6 @@
 //! Backbones and multi-stream models against the implementations they were made by, on random weights.
 
+mod checkpoints;
 mod runs;
 
 use std::path::PathBuf;

@@ -1,0 +1,65 @@
+//! A model's folder: `config.json` beside safetensors files or one torch checkpoint.
+
+use std::path::{Path, PathBuf};
+
+use codecs::weights::{LoadError, Weights};
+
+use super::{Family, SpeechConfig};
+
+/// Endings of the files that torch saves.
+const CHECKPOINTS: [&str; 3] = ["pt", "pth", "bin"];
+/// Where a checkpoint of a training run has the model.
+const TRAINED: &str = "module.";
+
+/// Opens a folder: its configuration and its tensors, which are not read yet.
+///
+/// # Errors
+/// A file that is missing or damaged, no weights or several, a configuration that does not hold, or a tensor that the model does
+/// not have.
+pub fn open_model(folder: &Path) -> Result<(SpeechConfig, Weights), LoadError> {
+    let config = SpeechConfig::read(&folder.join("config.json"))?;
+    let mut weights = Weights::open(&weight_file(folder)?)?;
+    if weights.names().any(|name| name.starts_with(TRAINED)) {
+        weights = weights.with_prefix(TRAINED);
+    }
+    let known: &[&str] = match config.family {
+        Family::Text => return Ok((config, weights)),
+        // What hears, what speaks and what weighs a loss are other parts of the same file.
+        Family::Bagpiper(_) => &[
+            "model.",
+            "lm_head.",
+            "stream_emb.",
+            "adaptor.",
+            "multimodal_io_dict.",
+            "vocab_weight",
+        ],
+        Family::OpusLm(_) => &["corelm.", "criterion."],
+    };
+    let stranger = weights.names().find(|name| !known.iter().any(|k| name.starts_with(k)));
+    match stranger.map(str::to_owned) {
+        Some(name) => Err(LoadError::tensor(weights.file(), name, "the model has no such tensor")),
+        None => Ok((config, weights)),
+    }
+}
+
+/// Safetensors where there are any, else the one checkpoint.
+fn weight_file(folder: &Path) -> Result<PathBuf, LoadError> {
+    let safe = ["model.safetensors", "model.safetensors.index.json"];
+    if safe.iter().any(|name| folder.join(name).is_file()) {
+        return Ok(folder.to_path_buf());
+    }
+    let io = |source| LoadError::Io { file: folder.to_path_buf(), source };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        let ending = path.extension().and_then(|e| e.to_str());
+        if ending.is_some_and(|e| CHECKPOINTS.contains(&e)) {
+            found.push(path);
+        }
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(LoadError::malformed(folder, "holds neither safetensors nor a torch checkpoint")),
+        n => Err(LoadError::malformed(folder, format!("holds {n} torch checkpoints, not one"))),
+    }
+}
