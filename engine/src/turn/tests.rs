@@ -274,6 +274,44 @@ fn sequences_that_differ_in_one_stream_share_no_block_behind_it() {
     stage.scheduler.remove(first);
 }
 
+/// Frames go to the codec as they are said: sound is there long before the turn is over, and it is that of all codes at once.
+#[test]
+fn a_turn_becomes_sound_while_it_is_said() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/xcodec_tiny");
+    let config = codecs::xcodec::Config::read(&root.join("config.json")).unwrap();
+    let weights = Weights::open(&root.join("model.safetensors")).unwrap();
+    let codec = codecs::xcodec::Decoder::load(&weights, &config).unwrap();
+    // A long sound, sampled, to its limit.
+    let mut stage = Stage::new("bagpiper", BLOCKS, 1000);
+    let mut golden = bagpiper().into_iter().next().unwrap();
+    (golden.order, golden.min_rows, golden.biases) = (&[Modality::Audio], 70, Vec::new());
+    let audio = Sampling { temperature: 1.0, top_k: 20, ..Sampling::GREEDY };
+    let group = stage.begin(&golden, Manner { text: Sampling::GREEDY, audio, seed: 11 });
+    let (mut state, mut sound, mut fed, mut first_sound) = (codec.state(), Vec::new(), 0, None);
+    let mut codes = vec![Vec::new(); 8];
+    while stage.step() {
+        let said = stage.said(group);
+        let (last, rows) = (said.last().unwrap(), said.len());
+        let frame = last.frame.clone().unwrap_or_default();
+        let columns: Vec<&[u16]> = match frame.len() {
+            0 => vec![&[]; 8],
+            _ => frame.chunks(1).collect(),
+        };
+        columns.iter().zip(&mut codes).for_each(|(c, all)| all.extend_from_slice(c));
+        sound.extend(codec.step(&mut state, &columns, last.sound_ends).unwrap());
+        fed += usize::from(!frame.is_empty());
+        if !sound.is_empty() {
+            first_sound.get_or_insert(rows);
+        }
+    }
+    assert!(fed >= 50, "{fed} frames");
+    // A marker, the rows in which the first frame is finished, and the codec's look-ahead.
+    assert_eq!(first_sound, Some(1 + 8 + 10 - 1));
+    let views: Vec<&[u16]> = codes.iter().map(Vec::as_slice).collect();
+    assert_eq!(sound, codec.decode(&views).unwrap());
+    assert_eq!(sound.len(), 320 * fed);
+}
+
 /// Sampled, not greedy: neighbours, displacements and cuts change nothing of what a seed says.
 #[test]
 fn a_seed_says_the_same_alone_and_in_a_crowd() {
