@@ -103,12 +103,11 @@ impl Bagpiper {
     /// `id` is one of those allowed.
     pub(super) fn advance(&mut self, id: u32) -> Row {
         let phase = self.phase;
-        let mut row = Row { phase, streams: 0..0, grid: false, shared: false };
+        let mut row = Row { phase, streams: 0..0, grid: false };
         match phase {
             Phase::Select => {
                 let sound = id == self.ids.audio_marker;
                 self.modality = if sound { Modality::Audio } else { Modality::Text };
-                row.shared = sound;
                 self.opened += 1;
                 self.rows = 0;
                 self.phase = self.within_segment();
@@ -116,7 +115,6 @@ impl Bagpiper {
             Phase::Transition => self.phase = Phase::Select,
             _ => {
                 let sound = self.modality == Modality::Audio;
-                row.shared = sound;
                 if id == self.ids.end_of_turn || id == self.ids.end_of_segment {
                     self.phase = self.behind_segment(id);
                 } else {

@@ -69,9 +69,6 @@ pub struct Row {
     pub streams: Range<usize>,
     /// Whether it is a row of codes.
     pub grid: bool,
-    /// Whether guidance's companion reads this row too. Where it does not, it reads nothing in all streams: it is as long as
-    /// the conditional branch, and knows nothing of what was asked for.
-    pub shared: bool,
 }
 
 /// A plan that the model cannot follow.
@@ -128,7 +125,9 @@ impl Machine {
         }
     }
 
-    /// Whether logits of this step are merged with those of guidance's companion, in all streams.
+    /// Whether logits of this step are merged with those of guidance's companion, in all streams. The companion reads the rows
+    /// that such steps are made from, the marker that opens the sound first, and before them nothing, for as many rows as the
+    /// conditional branch has read: it knows nothing of what was asked for.
     pub fn guided(&self) -> bool {
         matches!(self.phase(), Phase::Audio | Phase::Drain)
     }

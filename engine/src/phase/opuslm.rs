@@ -108,7 +108,7 @@ impl OpusLm {
                     let sound = self.plan.order.contains(&Modality::Audio);
                     self.phase = if sound { Phase::Transition } else { Phase::Done };
                 }
-                Row { phase, streams: 0..0, grid: false, shared: false }
+                Row { phase, streams: 0..0, grid: false }
             }
             Phase::Audio | Phase::Drain => {
                 let row = self.rows;
@@ -119,15 +119,15 @@ impl OpusLm {
                 self.phase = self.within_sound();
                 let live = live_streams(row, self.begun, self.ids.streams.len());
                 let streams = live.start.max(1).min(live.end)..live.end;
-                Row { phase, streams, grid: true, shared: true }
+                Row { phase, streams, grid: true }
             }
             Phase::Transition => {
                 (self.phase, self.rows) = (Phase::Audio, 0);
-                Row { phase, streams: 0..0, grid: false, shared: true }
+                Row { phase, streams: 0..0, grid: false }
             }
             Phase::Select | Phase::Stop | Phase::Done => {
                 self.phase = Phase::Done;
-                Row { phase, streams: 0..0, grid: false, shared: true }
+                Row { phase, streams: 0..0, grid: false }
             }
         }
     }

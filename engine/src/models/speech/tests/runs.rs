@@ -108,7 +108,7 @@ fn play(run: &Run) {
     let (mut main, mut null) = (Branch { read: 0, block: 0 }, None);
     main.feed(&mut model, before, streams);
     let mut machine = machine(run);
-    let (mut said, mut shared) = (last.to_vec(), machine.phase() == Phase::Audio);
+    let mut said = last.to_vec();
     let (mut aligner, mut codes) = (Aligner::new(streams), Vec::new());
     let expected: Vec<i64> = case.ints("out_rows").unwrap();
     for (step, expected) in expected.chunks_exact(streams).enumerate() {
@@ -122,13 +122,11 @@ fn play(run: &Run) {
             assert!(expected.iter().all(|&id| id == -1), "{at}");
             continue;
         }
-        if run.weight != 1.0 && shared {
+        if run.weight != 1.0 && machine.guided() {
             let null_logits = companion(&mut model, &mut null, &said, before);
-            if machine.guided() {
-                check(&mut model, &case, &null_logits, step, "_null");
-                merge(&mut logits, &null_logits, run.weight);
-                check(&mut model, &case, &logits, step, "_merged");
-            }
+            check(&mut model, &case, &null_logits, step, "_null");
+            merge(&mut logits, &null_logits, run.weight);
+            check(&mut model, &case, &logits, step, "_merged");
         }
         for (logit, bias) in logits.iter_mut().zip(row(&case, "bias0", step)) {
             *logit += bias;
@@ -136,7 +134,6 @@ fn play(run: &Run) {
         let row = choose(&mut machine, &logits, &layout, &GREEDY, step as u64, |_| true, &mut said)
             .unwrap();
         assert_eq!(said.iter().map(|&id| i64::from(id)).collect::<Vec<_>>(), expected, "{at}");
-        shared = row.shared;
         if row.grid {
             let cells: Vec<_> = (0..streams).map(|s| code(&family, s, said[s])).collect();
             aligner.push(&cells, &mut codes).unwrap();
