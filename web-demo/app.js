@@ -96,14 +96,14 @@ async function speak(text, { style, user } = {}) {
 function showStyles() {
   const voices = connection.session?.ready.voices ?? [];
   const voice = voices.find((/** @type {any} */ each) => each.voice_id === ui.voice.value) ?? voices[0];
-  fill(ui.style, voice?.styles ?? []);
+  fill(ui.style, (voice?.styles ?? []).map((/** @type {string} */ name) => ({ value: name, name })));
 }
 
 /** @param {import("./dovecote.js").Session} session */
 function showSession(session) {
   session.addEventListener("message", (event) => wire.add(/** @type {CustomEvent} */ (event).detail));
   wire.add({ direction: "in", message: session.ready });
-  fill(ui.voice, session.ready.voices.map((/** @type {any} */ voice) => voice.voice_id));
+  fill(ui.voice, session.ready.voices.map((/** @type {any} */ voice) => ({ value: voice.voice_id, name: voice.name })));
   showStyles();
   const { codec, sample_rate } = session.ready.audio;
   const why = codec !== "opus" && ui.codecs.value === "" ? ", this browser decodes no Opus" : "";

@@ -96,7 +96,7 @@ export class Dialogue extends EventTarget {
   async begin(session, text, { pace, user, ...manner }) {
     const before = await this.#hush("turn");
     const speaker = this.#speaker;
-    if (!speaker || !session.isOpen) return;
+    if (!speaker) return;
     // One message stops the old passage and opens the new one.
     const context = session.open({ ...manner, ...(before ? { replaces: [before.context.id] } : {}) });
     const passage = new Passage(speaker.rate);

@@ -20,6 +20,8 @@
 export const SUBPROTOCOL = "dovecote.v1";
 
 const HEADER_BYTES = 20;
+/** Of the length of one packet of a pack. */
+const LENGTH_BYTES = 2;
 const KIND_AUDIO = 1;
 const FLAG_LAST_OF_CONTEXT = 2;
 const FLAG_GAP = 4;
@@ -158,7 +160,7 @@ export class Session extends EventTarget {
   }
 
   /**
-   * Begins a passage of speech.
+   * Begins a passage of speech; while the connection is away, as soon as it is back.
    *
    * @param {{replaces?: string[] | "*", [field: string]: unknown}} [options] Fields of `context.open`. `replaces`
    *   stops what is being said in the same message: tell its position with {@link Context#played} before.
@@ -167,6 +169,10 @@ export class Session extends EventTarget {
   open(options = {}) {
     this.#opened += 1;
     const context = new Context(this, `t${this.#opened}`, options);
+    if (this.#isOver) {
+      queueMicrotask(() => context.take("lost", { code: CLOSE_LOST, reason: "the session is over" }));
+      return context;
+    }
     this.#contexts.set(context.id, context);
     context.send({ type: "context.open", ...options });
     return context;
@@ -302,14 +308,12 @@ export class Session extends EventTarget {
     const [flags, count, handle] = [view.getUint8(1), view.getUint16(2), view.getUint32(4)];
     const context = this.#byHandle.get(handle);
     const { sample_rate, frame_ms } = this.ready.audio;
-    let at = HEADER_BYTES;
-    for (let i = 0; context && i < count; i += 1) {
-      let size = bytes.byteLength - at;
-      if (flags & FLAG_PACKED) {
-        if (size < 2) return;
-        size = Math.min(view.getUint16(at), size - 2);
-        at += 2;
-      }
+    const isPacked = (flags & FLAG_PACKED) !== 0;
+    // The lengths of all packets, then the packets.
+    let at = HEADER_BYTES + (isPacked ? count * LENGTH_BYTES : 0);
+    for (let i = 0; context && i < count && at <= bytes.byteLength; i += 1) {
+      const rest = bytes.byteLength - at;
+      const size = isPacked ? Math.min(view.getUint16(HEADER_BYTES + i * LENGTH_BYTES), rest) : rest;
       context.hear({
         handle,
         seq: view.getUint32(8) + i,

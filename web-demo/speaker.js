@@ -35,10 +35,10 @@ const CLEAR_MS = 100;
 
 /**
  * The best codec that this browser decodes: Opus where it has WebCodecs, which pages without TLS have not.
- * @param {boolean} wantsPcm
+ * @param {boolean} [wantsPcm] Though it may decode Opus.
  * @returns {Promise<{codec: "opus" | "pcm_s16le", sample_rate?: number}>}
  */
-export async function chooseCodec(wantsPcm) {
+export async function chooseCodec(wantsPcm = false) {
   if (!wantsPcm && "AudioDecoder" in globalThis) {
     const opus = { codec: "opus", sampleRate: OPUS_RATE, numberOfChannels: 1 };
     const { supported } = await AudioDecoder.isConfigSupported(opus).catch(() => ({ supported: false }));
@@ -84,8 +84,11 @@ export class Speaker extends EventTarget {
   static async open(codec) {
     // The device runs at the rate of the media clock, so that a sample counted is a position on the wire.
     const audio = new AudioContext({ sampleRate: codec === "opus" ? OPUS_RATE : PCM_RATE });
+    // Asked for now: after the next wait the click is forgotten.
+    const isAwake = audio.resume();
     if (!audio.audioWorklet) throw new Error("This browser plays sound only for pages over https or from this machine.");
     await audio.audioWorklet.addModule(new URL("./player.js", import.meta.url));
+    await isAwake;
     const ring = new AudioWorkletNode(audio, "dovecote-player", { numberOfInputs: 0, outputChannelCount: [1] });
     return new Speaker(audio, ring);
   }

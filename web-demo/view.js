@@ -5,6 +5,8 @@
  */
 
 const WIRE_LINES = 80;
+/** Passages that stay in the transcript. */
+const TURNS = 50;
 /** What would fill the log and says little. */
 const QUIET = new Set(["ping", "pong", "played"]);
 
@@ -42,11 +44,11 @@ export function showNumber(id, value) {
 /**
  * Fills a list of choices; the one that was chosen stays.
  * @param {HTMLSelectElement} select
- * @param {string[]} names
+ * @param {{value: string, name: string}[]} choices
  */
-export function fill(select, names) {
+export function fill(select, choices) {
   const chosen = select.value;
-  select.replaceChildren(...names.map((name) => new Option(name, name, false, name === chosen)));
+  select.replaceChildren(...choices.map(({ value, name }) => new Option(name, value, false, value === chosen)));
 }
 
 /** The latest messages on the wire; drawn only while somebody looks. */
@@ -113,6 +115,7 @@ export class Turn {
     element("empty").hidden = true;
     // The newest is on top, where it is seen without scrolling.
     element("turns").prepend(item);
+    element("turns").children[TURNS]?.remove();
   }
 
   /** @param {string} piece */

@@ -120,6 +120,74 @@ test("a passage outlives its connection: no word is lost, and none is heard twic
   line.close();
 });
 
+test("what is asked for while the connection is away is done when it is back", async () => {
+  const line = new Line(server.url);
+  const url = await line.open();
+  await visit(
+    browser,
+    url,
+    async (here) => {
+      await here.reaches("ready");
+      await here.page.locator("#streamed").uncheck();
+      await here.speak("Good night.");
+      await here.noted("Heard to the end");
+      line.isDown = true;
+      await here.reaches("lost");
+      await here.speak("The doves are home.");
+      await here.page.waitForFunction(() => document.querySelectorAll("#turns li").length === 2);
+      line.isDown = false;
+      await here.noted("Heard to the end");
+      await here.reaches("ready");
+      assert.deepEqual(here.said("context.done").map((done) => done.text_chars), ["Good night.".length, "The doves are home.".length]);
+    },
+    { isQuiet: true },
+  );
+  line.close();
+});
+
+test("the library alone: flushes and marks are answered, text without room is offered again, a session drains", async () => {
+  const small = await serve(["--engine", "stub"], { DOVECOTE_LIMITS_MAX_PENDING_CHARS: "200" });
+  try {
+    await visit(browser, small.url, async (here) => {
+      const told = await here.page.evaluate(async () => {
+        const { Session } = await import("/demo/dovecote.js");
+        const session = await Session.connect(`ws://${location.host}/v1/tts/stream`, { audio: { codec: "opus", pack: 5 } });
+        const when = (target, type) => new Promise((resolve) => target.addEventListener(type, ({ detail }) => resolve(detail), { once: true }));
+        const context = session.open();
+        const frames = [];
+        context.addEventListener("audio", ({ detail }) => frames.push([detail.seq, detail.pos, detail.last]));
+        const [flushed, mark, done] = [when(context, "flushed"), when(context, "mark"), when(context, "done")];
+        context.write("One sentence comes first. ");
+        context.flush("f");
+        const { text_offset } = await flushed;
+        // Twice what may wait, at once.
+        for (let i = 0; i < 8; i += 1) context.write("Then there are a good many more of them, all alike. ");
+        context.mark("m");
+        context.end();
+        const told = { text_offset, mark: (await mark).id, done: await done, length: context.text.length, frames };
+        const next = session.open();
+        next.write("The last one.");
+        next.end();
+        const closed = when(session, "close");
+        const spoken = when(next, "done");
+        session.end(true);
+        return { ...told, spoken: (await spoken).text_chars, code: (await closed).code };
+      });
+      assert.equal(told.text_offset, "One sentence comes first. ".length);
+      assert.equal(told.mark, "m");
+      assert.equal(told.done.text_chars, told.length);
+      assert.equal(told.spoken, "The last one.".length);
+      assert.equal(told.code, 1000);
+      // Packs are taken apart: every packet is there, and at its place.
+      assert.deepEqual(told.frames, told.frames.map(([, , last], i) => [i, i * 960, last]));
+      assert.equal(told.frames.length, told.done.seq_last + 1);
+      assert.ok(here.said("error").some(({ code }) => code === "text_overflow"), "there was too much at once");
+    });
+  } finally {
+    await small.stop();
+  }
+});
+
 test("a voice interrupts, and when it has ended the conversation goes on", () =>
   visit(
     browser,
@@ -174,7 +242,7 @@ test("nothing is cut off or too wide, at any width, in light and dark", () =>
 test("a server that asks for a key, and one that is full, are told apart", async () => {
   const keys = join(folder, "keys.toml");
   const key = drawKey(keys);
-  const closed = await serve("--engine", "stub", "--keys-file", keys, "--max-sessions", "1");
+  const closed = await serve(["--engine", "stub", "--keys-file", keys, "--max-sessions", "1"]);
   const knock = async (here, given) => {
     await here.reaches("key");
     await here.page.fill("#key", given);

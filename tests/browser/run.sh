@@ -15,6 +15,10 @@ install() {
 }
 
 command -v npm >/dev/null || install nodejs npm
+if [ "$(node --print 'process.versions.node.split(".")[0]')" -lt 20 ]; then
+  echo "the browser test needs Node 20 or newer; here is $(node --version)" >&2
+  exit 1
+fi
 if [ -z "${CHROMIUM:-}" ]; then
   command -v chromium >/dev/null || install chromium
   CHROMIUM=$(command -v chromium)

@@ -12,11 +12,16 @@ const WAV_HEADER_BYTES = 44;
 
 /**
  * Starts a server on a free port.
- * @param {string[]} args
+ * @param {string[]} [args]
+ * @param {Record<string, string>} [settings] As environment variables.
  * @returns {Promise<{url: string, stop: () => Promise<void>}>}
  */
-export async function serve(...args) {
-  const child = spawn(BINARY, ["serve", "--listen", "127.0.0.1:0", ...args], { cwd: ROOT, stdio: ["ignore", "ignore", "pipe"] });
+export async function serve(args = [], settings = {}) {
+  const child = spawn(BINARY, ["serve", "--listen", "127.0.0.1:0", ...args], {
+    cwd: ROOT,
+    env: { ...process.env, ...settings },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   const said = [];
   const url = await new Promise((resolve, reject) => {
     // Read to its end: a full pipe would stop the server.
@@ -81,11 +86,13 @@ function run(...args) {
 /** A line to a server that can be cut, as a network fails: without a word. */
 export class Line {
   /** @type {Set<import("node:net").Socket>} */ #sockets = new Set();
+  #isDown = false;
 
   /** @param {string} url Of the page, as the server has it. */
   constructor(url) {
     this.target = new URL(url);
     this.server = createServer((near) => {
+      if (this.#isDown) return near.resetAndDestroy();
       const far = connect(Number(this.target.port), this.target.hostname);
       for (const [one, other] of [[near, far], [far, near]]) {
         this.#sockets.add(one);
@@ -110,6 +117,15 @@ export class Line {
   /** Breaks all connections off. */
   cut() {
     for (const socket of this.#sockets) socket.resetAndDestroy();
+  }
+
+  /**
+   * Lets nobody in for the time being.
+   * @param {boolean} is
+   */
+  set isDown(is) {
+    this.#isDown = is;
+    if (is) this.cut();
   }
 
   /** Cuts, and takes no more. */
