@@ -204,6 +204,8 @@ engine.addEventListener("gone", () => showNumber("engine", "The engine cannot be
 
 microphone.addEventListener("state", () => {
   status.mic = microphone.state;
+  // Nobody is left who could say that it was a false alarm.
+  if (microphone.state === "off") dialogue.release();
   ui.mic.ariaPressed = String(microphone.state !== "off");
   showNumber("mic-label", MIC_LABELS[microphone.state]);
 });
@@ -213,8 +215,9 @@ microphone.addEventListener("level", (event) => {
 });
 microphone.addEventListener("start", () => dialogue.hold());
 microphone.addEventListener("false-alarm", () => dialogue.release());
-microphone.addEventListener("sure", async () => {
-  if (await dialogue.interrupt("voice")) isVisitorsTurn = true;
+microphone.addEventListener("sure", () => {
+  isVisitorsTurn ||= dialogue.isSpeaking;
+  dialogue.interrupt("voice");
 });
 microphone.addEventListener("end", (event) => {
   const { seconds } = /** @type {CustomEvent} */ (event).detail;
