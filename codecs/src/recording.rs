@@ -17,6 +17,9 @@ use crate::wav::{Wav, WavError};
 /// Rate of the samples that come out, in Hz.
 pub const RATE: u32 = 24_000;
 
+/// Samples beyond this are clipped: 36 dB above full scale, louder than the hottest mix of floats.
+const LOUDEST: f32 = 64.0;
+
 /// Why a recording cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
@@ -68,8 +71,12 @@ fn ogg(bytes: &[u8], seconds_max: f64) -> Result<Vec<f32>, RecordingError> {
     })
 }
 
-fn resample(mono: Mono) -> Result<Vec<f32>, RecordingError> {
+fn resample(mut mono: Mono) -> Result<Vec<f32>, RecordingError> {
     let rate = mono.sample_rate;
+    // Numbers that no recording has would overflow in the filters, whose library does not take that.
+    for sample in &mut mono.samples {
+        *sample = if sample.is_finite() { sample.clamp(-LOUDEST, LOUDEST) } else { 0.0 };
+    }
     let resampler = Resampler::of_recording(rate, RATE);
     let mut resampler = resampler.map_err(|_| RecordingError::Rate { rate })?;
     let mut samples = Vec::new();
@@ -166,6 +173,17 @@ mod tests {
             let middle = &samples[6_000..18_000];
             let rises = middle.windows(2).filter(|w| w[0] < 0.0 && w[1] >= 0.0).count();
             assert!((219..=221).contains(&rises), "{format}: {rises} waves in half a second");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_no_sound_are_clipped() {
+        for loud in [1e9, f32::MAX] {
+            let samples = [loud, -loud, 0.5].repeat(8_000);
+            let mut bytes = header(44_100, SampleFormat::F32, &[], Some(samples.len() as u64));
+            bytes.extend(samples.iter().flat_map(|s| s.to_le_bytes()));
+            let read = read(&bytes, 2.0).unwrap();
+            assert!(read.iter().all(|s| s.abs() <= 2.0 * LOUDEST), "{loud}");
         }
     }
 
