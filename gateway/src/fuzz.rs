@@ -1,17 +1,23 @@
 //! Doors for fuzzers: whatever bytes come in, each returns without a panic. `fuzz/` has a target for each, and
 //! `tests/fuzz.rs` goes through them with mutations of a small corpus.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
 use bytes::Bytes;
 use engine::text::{LiveSettings, Need, Passage, TextOptions};
+use futures_util::FutureExt;
 
 use crate::auth::Purse;
 use crate::client;
 use crate::config;
 use crate::protocol::{Catalogue, Input, Limits, Model, Output, Packet, Session, Setup, Voice};
+use crate::transport::http::{speech, voices};
 
 /// Takes whatever comes.
 pub type Door = fn(&[u8]);
@@ -23,10 +29,17 @@ pub const DOORS: &[(&str, Door)] = &[
     ("binary_header", binary_header),
     ("text", text),
     ("settings", settings),
+    ("speech_body", speech_body),
+    ("voice_form", voice_form),
+    ("recording", recording),
 ];
 
 /// Time that passes behind each message.
 const STEP: Duration = Duration::from_millis(700);
+/// Bytes of a body that come at once, so that boundaries are cut.
+const BODY_PIECE_BYTES: usize = 61;
+/// Sound that is read of a recording: the limit is reached by few bytes.
+const RECORDING_SECONDS_MAX: f64 = 2.0;
 /// Frames that are taken behind each message.
 const FRAMES: usize = 64;
 
@@ -76,7 +89,7 @@ fn answer(session: &mut Session, now: Duration) {
     }
 }
 
-fn setup() -> Setup {
+fn catalogue() -> Catalogue {
     let (languages, styles) = (vec!["english".to_owned()], vec!["agentic".to_owned()]);
     let model = Model {
         id: "toy".into(),
@@ -92,15 +105,18 @@ fn setup() -> Setup {
         styles,
         owner: None,
     };
-    let catalogue = Catalogue {
+    Catalogue {
         models: vec![model],
         voices: vec![voice],
         default_voice: "ann".into(),
         ..Catalogue::default()
-    };
+    }
+}
+
+fn setup() -> Setup {
     Setup {
         limits: Limits::default(),
-        catalogue: Arc::new(catalogue),
+        catalogue: Arc::new(catalogue()),
         session_id: "s".into(),
         token: "t".into(),
         unix_ms: 0,
@@ -146,5 +162,36 @@ pub fn text(data: &[u8]) {
 pub fn settings(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = config::parse(Path::new("dovecote.toml"), text);
+    }
+}
+
+/// The body of a request for speech.
+pub fn speech_body(data: &[u8]) {
+    speech::read_body(data, &catalogue());
+}
+
+/// The form of a voice, piece by piece; its boundary is the first line.
+pub fn voice_form(data: &[u8]) {
+    let end = data.iter().position(|b| *b == b'\n').unwrap_or(data.len());
+    let (boundary, body) = data.split_at(end);
+    let content_type = [b"multipart/form-data; boundary=", boundary].concat();
+    let Ok(content_type) = HeaderValue::from_bytes(&content_type) else { return };
+    let pieces: Vec<Result<Bytes, Infallible>> = body
+        .get(1..)
+        .unwrap_or_default()
+        .chunks(BODY_PIECE_BYTES)
+        .map(|piece| Ok(Bytes::copy_from_slice(piece)))
+        .collect();
+    let mut request = Request::new(Body::from_stream(futures_util::stream::iter(pieces)));
+    request.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    let read = voices::read_form(request);
+    assert!(read.now_or_never().is_some(), "a body that is all there is waited for");
+}
+
+/// A file that somebody says is a recording.
+pub fn recording(data: &[u8]) {
+    if let Ok(samples) = codecs::recording::read(data, RECORDING_SECONDS_MAX) {
+        let most = RECORDING_SECONDS_MAX * f64::from(codecs::recording::RATE);
+        assert!(samples.len() as f64 <= most + 1.0, "{} samples", samples.len());
     }
 }

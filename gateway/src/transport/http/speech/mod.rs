@@ -27,6 +27,7 @@ use super::gate::too_many;
 use super::{overloaded, problem, unread};
 use crate::access::Access;
 use crate::auth::Caller;
+use crate::config::Speech;
 use crate::foreign::whole::{Asking, Read, Refused, Whole};
 use crate::protocol::{Catalogue, Names};
 use crate::server::Server;
@@ -61,6 +62,11 @@ pub(crate) async fn speak(
         ignored: Vec::new(),
     };
     perform(&server, access, &caller, &catalogue, whole).await
+}
+
+/// Reads a body as [`speak`] does, and forgets it.
+pub(crate) fn read_body(body: &[u8], catalogue: &Catalogue) {
+    let _ = Spoken::parse(body, &Speech::default(), catalogue);
 }
 
 /// Answers requests of another vendor's clients.

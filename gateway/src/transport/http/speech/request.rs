@@ -221,6 +221,15 @@ mod tests {
         assert_eq!(parse(&json!({"input": "Hi."})).unwrap().format, FileFormat::Mp3);
     }
 
+    #[cfg(not(feature = "mp3"))]
+    #[test]
+    fn without_the_encoder_mp3_is_refused_by_name_also_as_the_default() {
+        for asked in [with("response_format", json!("mp3")), json!({"input": "Hi."})] {
+            let refused = parse(&asked).unwrap_err();
+            assert!(refused.message.contains("\"mp3\" is not available"), "{}", refused.message);
+        }
+    }
+
     #[test]
     fn names_of_voices_are_ours_or_stand_for_ours() {
         for (asked, voice) in [

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::multipart::MultipartRejection;
-use axum::extract::{DefaultBodyLimit, Extension, Multipart, Path, State};
+use axum::extract::{DefaultBodyLimit, Extension, FromRequest, Multipart, Path, Request, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get};
@@ -203,4 +203,11 @@ fn not_changed(refusal: &Refused) -> Response {
 
 fn refused(refusal: &Refusal) -> Response {
     problem(refusal.status, refusal.code, refusal.param, &refusal.message)
+}
+
+/// Reads a form, and forgets it.
+pub(crate) async fn read_form(request: Request) {
+    if let Ok(multipart) = Multipart::from_request(request, &()).await {
+        let _ = Form::read(multipart, VoiceUploads::default().max_upload_bytes).await;
+    }
 }
