@@ -3,6 +3,7 @@
 //! Exit codes: 0 done, 1 failed on the way, 2 a command line, setting or bundle that cannot work.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -83,7 +84,12 @@ fn init_log(config: &Config) {
     let access = if config.gateway.logs.access { "info" } else { "off" };
     let level = format!("{level},access={access}");
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A file of log lines is read by other programs, which know no colours.
+    let has_colours = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(has_colours);
     match config.log_format {
         LogFormat::Text => log.init(),
         LogFormat::Json => log.json().init(),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Router, middleware, response::Response};
@@ -218,7 +218,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/v1/tokens", post(http::tokens::issue))
         .route_layer(middleware::from_fn_with_state(server.clone(), gate::gate))
         // Before browsers are answered, who ask with a method that no route has.
-        .method_not_allowed_fallback(not_found);
+        .method_not_allowed_fallback(not_allowed);
     let guarded = match cors::layer(&server.config.server.origins, server.locks.is_closed()) {
         Some(cors) => guarded.layer(cors),
         None => guarded,
@@ -234,7 +234,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/demo/{file}", get(http::demo::file))
         .route("/demo/vendor/{file}", get(http::demo::vendor))
         .fallback(not_found)
-        .method_not_allowed_fallback(not_found)
+        .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(body_bytes))
         .layer(middleware::from_fn_with_state(server.clone(), access::layer))
         .with_state(server)
@@ -243,6 +243,12 @@ fn routes(server: Arc<Server>) -> Router {
 /// There is nothing at the path.
 pub(crate) async fn not_found() -> Response {
     http::problem(StatusCode::NOT_FOUND, "not_found", None, "there is nothing at this path")
+}
+
+/// The path is there, but not for this method; `Allow` names those that it is there for.
+async fn not_allowed(method: Method) -> Response {
+    let message = format!("this path does not take {method}");
+    http::problem(StatusCode::METHOD_NOT_ALLOWED, "method_not_supported", None, &message)
 }
 
 async fn warm_up(server: &Server) {

@@ -237,7 +237,7 @@ fn without_a_server_it_says_so_and_a_name_needs_a_hub() {
         "got",
     ]));
     assert_eq!(offline.status.code(), Some(1));
-    let asked = format!("{hub}/api/models/dove/nano/revision/main: ");
+    let asked = format!("{hub}/api/models/dove/nano/revision/main: cannot be reached: ");
     assert!(stderr(&offline).contains(&asked), "{}", stderr(&offline));
     assert!(!here.path().join("got").exists());
 }

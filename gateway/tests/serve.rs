@@ -52,9 +52,13 @@ fn it_is_the_default_command_gets_ready_and_ends_on_a_signal() {
     while status(&server.address, "/readyz") != 200 {
         std::thread::sleep(Duration::from_millis(20));
     }
+    assert_eq!(status(&server.address, "/v1/voices"), 200);
     let pid = server.process.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let mut log = String::new();
+    server.stderr.read_to_string(&mut log).unwrap();
     assert_eq!(server.process.wait().unwrap().code(), Some(0));
+    assert!(log.contains("route=\"/v1/voices\"") && !log.contains('\x1b'), "{log}");
 }
 
 #[test]

@@ -123,7 +123,11 @@ async fn what_is_not_to_be_had_is_refused_in_openais_words() {
     assert!(error["message"].as_str().unwrap().contains("65536"));
     let (status, error) = refused(&json!(["input"])).await;
     assert_eq!((status, &error["code"]), (400, &json!("bad_body")));
-    for path in ["/v1/", "/v1/audio", "/v1/audio/speech"] {
+    let (head, body) = house.answer("GET /v1/audio/speech HTTP/1.0\r\n\r\n").await;
+    assert!(house::status(&head) == 405 && head.contains("allow: POST"), "{head}");
+    let error = serde_json::from_slice::<Value>(&body).unwrap()["error"].clone();
+    assert_eq!(error["code"], "method_not_supported");
+    for path in ["/v1/", "/v1/audio"] {
         let (head, body) = house.answer(&format!("GET {path} HTTP/1.0\r\n\r\n")).await;
         assert_eq!(house::status(&head), 404, "{path}");
         assert!(serde_json::from_slice::<Value>(&body).unwrap()["error"]["code"] == "not_found");

@@ -39,6 +39,14 @@ pub enum TlsError {
         /// What the parser said.
         source: pem::Error,
     },
+    /// A PEM file with something else in it.
+    #[error("{}: there is no {what} in it", file.display())]
+    Missing {
+        /// The file.
+        file: PathBuf,
+        /// What it should have.
+        what: &'static str,
+    },
     /// Certificate and key do not go together.
     #[error("{}: {source}", file.display())]
     Refused {
@@ -74,13 +82,21 @@ impl Tls {
 
 impl Files {
     fn read(&self) -> Result<TlsAcceptor, TlsError> {
-        let pem = |file: &Path| {
+        let pem = |file: &Path, what: &'static str| {
             let file = file.to_path_buf();
-            move |source| TlsError::Pem { file, source }
+            move |source| match source {
+                pem::Error::NoItemsFound => TlsError::Missing { file, what },
+                source => TlsError::Pem { file, source },
+            }
         };
         let chain = CertificateDer::pem_file_iter(&self.cert).and_then(Iterator::collect);
-        let chain: Vec<CertificateDer<'static>> = chain.map_err(pem(&self.cert))?;
-        let key = PrivateKeyDer::from_pem_file(&self.key).map_err(pem(&self.key))?;
+        let chain = chain.and_then(|chain: Vec<CertificateDer<'static>>| match chain.is_empty() {
+            true => Err(pem::Error::NoItemsFound),
+            false => Ok(chain),
+        });
+        let chain = chain.map_err(pem(&self.cert, "certificate"))?;
+        let key = PrivateKeyDer::from_pem_file(&self.key);
+        let key = key.map_err(pem(&self.key, "private key"))?;
         let refused = |source| TlsError::Refused { file: self.cert.clone(), source };
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -107,8 +123,11 @@ mod tests {
         says("cert.pem");
         let ours = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         std::fs::write(&cert, ours.cert.pem()).unwrap();
-        std::fs::write(&key, "no key").unwrap();
-        says("key.pem");
+        std::fs::write(&key, ours.cert.pem()).unwrap();
+        says("key.pem: there is no private key in it");
+        std::fs::write(&cert, ours.signing_key.serialize_pem()).unwrap();
+        says("cert.pem: there is no certificate in it");
+        std::fs::write(&cert, ours.cert.pem()).unwrap();
         let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         std::fs::write(&key, other.signing_key.serialize_pem()).unwrap();
         says("cert.pem");

@@ -102,7 +102,10 @@ pub(super) fn ask(client: &Agent, url: &str, bytes_max: u64) -> Result<Answer, F
         url: url.to_owned(),
         reason: e.to_string(),
     };
-    let answer = client.get(url).call().map_err(|e| server(&e))?;
+    let answer = client.get(url).call().map_err(|error| match error {
+        ureq::Error::Io(e) => server(&format!("cannot be reached: {e}")),
+        error => server(&error),
+    })?;
     let status = answer.status();
     if status != StatusCode::OK {
         return Err(FetchError::Status { url: url.to_owned(), status: status.as_u16() });
