@@ -8,4 +8,5 @@ cargo clippy --workspace --all-targets --locked -- -D warnings
 cargo test --workspace --locked
 tests/browser/run.sh
 cargo check --workspace --locked --features dovecote-gateway/cuda
+cargo check --workspace --locked --no-default-features
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps --quiet
