@@ -38,9 +38,18 @@ const SPEECH: &[&str] = &[
     "/tts",
     "/v1/tts",
     "/v1/speak",
+    "/v1/text-to-speech/{voice}",
+    "/v1/text-to-speech/{voice}/stream",
+    "/v1/text-to-speech/{voice}/with-timestamps",
+    "/v1/text-to-speech/{voice}/stream/with-timestamps",
     "/v1/text-to-speech/{voice}/multi-stream-input",
     "/v1/text-to-speech/{voice}/stream-input",
+    "/x/livekit/v1/text-to-speech/{voice}",
+    "/x/livekit/v1/text-to-speech/{voice}/stream",
+    "/x/livekit/v1/text-to-speech/{voice}/with-timestamps",
+    "/x/livekit/v1/text-to-speech/{voice}/stream/with-timestamps",
     "/x/livekit/v1/text-to-speech/{voice}/multi-stream-input",
+    "/x/livekit/v1/text-to-speech/{voice}/stream-input",
 ];
 /// The others that are told apart. Pages ask for the engine several times a second.
 const OTHERS: &[&str] = &["/v1/engine", "/metrics", "/healthz", "/readyz"];

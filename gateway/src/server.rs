@@ -202,13 +202,8 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/tts/sse", http::speech::reads(Cartesia::events))
         .route("/tts", ws::speaks(LiveKit::make))
         .route("/v1/tts", ws::speaks(LiveKit::make))
-        .route("/v1/speak", ws::speaks(Deepgram::make))
-        .route("/v1/text-to-speech/{voice}/multi-stream-input", ws::speaks(ElevenLabs::multi))
-        .route("/v1/text-to-speech/{voice}/stream-input", ws::speaks(ElevenLabs::single))
-        .route(
-            "/x/livekit/v1/text-to-speech/{voice}/multi-stream-input",
-            ws::speaks(ElevenLabs::multi),
-        )
+        .route("/v1/speak", ws::speaks(Deepgram::make).merge(http::speech::reads(Deepgram::file)))
+        .merge(elevenlabs())
         .route("/v1/audio/speech", post(http::speech::speak))
         .route(http::voices::PATH, http::voices::all(&server.config.voices))
         .route("/v1/voices/{id}", http::voices::one())
@@ -238,6 +233,21 @@ fn routes(server: Arc<Server>) -> Router {
         .layer(DefaultBodyLimit::max(body_bytes))
         .layer(middleware::from_fn_with_state(server.clone(), access::layer))
         .with_state(server)
+}
+
+/// The addresses of ElevenLabs, and again under that which tells LiveKit's plugin apart.
+fn elevenlabs() -> Router<Arc<Server>> {
+    let reads = http::speech::reads;
+    ["/v1", "/x/livekit/v1"].into_iter().fold(Router::new(), |router, base| {
+        let at = |rest: &str| format!("{base}/text-to-speech/{{voice}}{rest}");
+        router
+            .route(&at(""), reads(ElevenLabs::file))
+            .route(&at("/stream"), reads(ElevenLabs::file))
+            .route(&at("/with-timestamps"), reads(ElevenLabs::timed_file))
+            .route(&at("/stream/with-timestamps"), reads(ElevenLabs::timed_pieces))
+            .route(&at("/multi-stream-input"), ws::speaks(ElevenLabs::multi))
+            .route(&at("/stream-input"), ws::speaks(ElevenLabs::single))
+    })
 }
 
 /// There is nothing at the path.

@@ -70,3 +70,17 @@ async fn clear_and_close_free_everything() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_text_is_a_file() {
+    let house = House::open().await;
+    let (head, body) = house
+        .post("/v1/speak?model=aura-2-helena-en&encoding=linear16", &json!({"text": TEXT}))
+        .await;
+    assert!(head.contains("content-type: audio/wav"), "{head}");
+    let wav = codecs::wav::Wav::read(&body).expect("a wav");
+    assert!((24_000..240_000).contains(&wav.samples.len()), "{} samples", wav.samples.len());
+    let (head, body) = house.post("/v1/speak?encoding=aac", &json!({"text": TEXT})).await;
+    assert!(head.contains(" 400 ") && body.starts_with(b"{\"err_code\""), "{head}");
+    house.until_idle().await;
+}

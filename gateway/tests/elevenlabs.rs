@@ -4,7 +4,7 @@ mod house;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use house::{House, Socket};
+use house::{House, Socket, status};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -116,5 +116,52 @@ async fn a_single_stream_is_closed_when_it_is_spoken() {
         Message::Close(Some(frame)) => assert_eq!(u16::from(frame.code), 1_000),
         other => panic!("{other:?}"),
     }
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_text_comes_with_its_characters() {
+    let house = House::open().await;
+    let text = TEXT.join(" ");
+    let path = "/v1/text-to-speech/anybody/stream/with-timestamps?output_format=pcm_24000";
+    let (head, body) = house.post(path, &json!({"text": text, "model_id": "any"})).await;
+    assert_eq!(status(&head), 200, "{head}");
+    let body = String::from_utf8(body).expect("text");
+    let lines: Vec<Value> =
+        body.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let of = |field: &str| -> Vec<Value> {
+        let lists = lines.iter().filter_map(|line| line["alignment"][field].as_array());
+        lists.flatten().cloned().collect()
+    };
+    let chars: String = of("characters").iter().filter_map(Value::as_str).collect();
+    assert_eq!(chars, text);
+    let ends: Vec<f64> =
+        of("character_end_times_seconds").iter().filter_map(Value::as_f64).collect();
+    let pieces = lines.iter().filter_map(|line| line["audio_base64"].as_str());
+    let bytes: usize = pieces.map(|data| STANDARD.decode(data).expect("base64").len()).sum();
+    let sounding = bytes as f64 / 48_000.0;
+    assert!(ends.is_sorted() && ends.last().is_some_and(|end| *end <= sounding), "{ends:?}");
+
+    let path = "/v1/text-to-speech/anybody/with-timestamps?output_format=pcm_24000";
+    let (_, body) = house.post(path, &json!({"text": text})).await;
+    let whole: Value = serde_json::from_slice(&body).expect("JSON");
+    assert_eq!(
+        STANDARD.decode(whole["audio_base64"].as_str().expect("sound")).expect("base64").len(),
+        bytes
+    );
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_text_is_a_file() {
+    let house = House::open().await;
+    let path = "/x/livekit/v1/text-to-speech/anybody/stream?output_format=opus_48000_32";
+    let (head, body) = house.post(path, &json!({"text": TEXT.join(" ")})).await;
+    assert!(head.contains("content-type: audio/ogg") && body.starts_with(b"OggS"), "{head}");
+    let path = "/v1/text-to-speech/anybody?output_format=aac_24000";
+    let (head, body) = house.post(path, &json!({"text": "Hi."})).await;
+    assert_eq!(status(&head), 400);
+    let refused: Value = serde_json::from_slice(&body).expect("JSON");
+    assert!(refused["detail"]["message"].as_str().is_some_and(|m| m.contains("pcm_24000")));
     house.until_idle().await;
 }

@@ -10,6 +10,9 @@ use crate::shape::Shape;
 
 /// A request as it comes.
 pub(crate) struct Asking<'a> {
+    /// Path and query of its address, as they came.
+    pub(crate) path: &'a str,
+    pub(crate) query: &'a str,
     pub(crate) body: &'a [u8],
     pub(crate) config: &'a Gateway,
     /// What the client may ask for.
@@ -37,7 +40,15 @@ pub(crate) struct Refused {
 /// What reads requests of a vendor.
 pub(crate) type Read = fn(&Asking<'_>) -> Result<Whole, Refused>;
 
-/// A word of the text and when it sounds, in seconds from the start.
+/// What is told of when it sounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timing {
+    Nothing,
+    Words,
+    Characters,
+}
+
+/// A word or a character of the text and when it sounds, in seconds from the start.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Word {
     pub(crate) text: String,
@@ -52,9 +63,9 @@ pub(crate) trait Framing: Send {
         "text/event-stream"
     }
 
-    /// Whether it tells when words sound.
-    fn wants_words(&self) -> bool {
-        false
+    /// What it tells of when it sounds.
+    fn timing(&self) -> Timing {
+        Timing::Nothing
     }
 
     /// Something that the engine tells beside the sound.
@@ -63,7 +74,7 @@ pub(crate) trait Framing: Send {
     /// More bytes, at least one.
     fn sound(&mut self, bytes: &[u8]) -> Bytes;
 
-    /// Words whose sound was told before; only for who wants them.
+    /// Words, or characters, whose sound was told before; only for who wants them.
     fn words(&mut self, _words: &[Word]) -> Bytes {
         Bytes::new()
     }

@@ -11,7 +11,7 @@ use super::asked::{Message, OutputFormat, format, samples};
 use super::{Cartesia, fault, messages};
 use crate::error::Code;
 use crate::foreign::names::Voices;
-use crate::foreign::whole::{Asking, Framing, Refused, Whole, Word, server_sent, text};
+use crate::foreign::whole::{Asking, Framing, Refused, Timing, Whole, Word, server_sent, text};
 use crate::protocol::{Codec, mend_surrogates};
 use crate::shape::{Samples, Shape};
 
@@ -119,8 +119,8 @@ impl Events {
 }
 
 impl Framing for Events {
-    fn wants_words(&self) -> bool {
-        self.wants_words
+    fn timing(&self) -> Timing {
+        if self.wants_words { Timing::Words } else { Timing::Nothing }
     }
 
     fn sound(&mut self, bytes: &[u8]) -> Bytes {
@@ -157,7 +157,8 @@ mod tests {
         let config = Gateway::default();
         let catalogue = Arc::new(Catalogue::default());
         let body = body.to_string();
-        read(&Asking { body: body.as_bytes(), config: &config, catalogue: &catalogue })
+        let body = body.as_bytes();
+        read(&Asking { path: "", query: "", body, config: &config, catalogue: &catalogue })
     }
 
     fn body(format: &Value) -> Value {
@@ -221,7 +222,7 @@ mod tests {
         body["add_timestamps"] = json!(true);
         body["context_id"] = json!("a");
         let mut framing = asked(Cartesia::events, &body).unwrap().framing.unwrap();
-        assert!(framing.wants_words());
+        assert_eq!(framing.timing(), Timing::Words);
         let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
         let chunk = text(framing.sound(b"sound"));
         let data = chunk.strip_prefix("event: chunk\ndata: ").unwrap();

@@ -8,6 +8,8 @@
 //! {"type":"Close"}                          stop, and the end
 //! ```
 
+mod whole;
+
 use std::time::Duration;
 
 use serde::Deserialize;

@@ -8,7 +8,7 @@ use crate::protocol::Asked as Native;
 use crate::protocol::event::{Options, Start, TextRules};
 
 /// Format of a request that names none.
-const DEFAULT_FORMAT: &str = "mp3_44100_128";
+pub(super) const DEFAULT_FORMAT: &str = "mp3_44100_128";
 /// How long a context may go without a word, unless the address says otherwise, and at most.
 const INACTIVITY: Duration = Duration::from_secs(20);
 const INACTIVITY_MAX: Duration = Duration::from_secs(180);
@@ -164,7 +164,7 @@ fn is_mp3(rate: u32, kbps: u32) -> bool {
 }
 
 /// The voice in a path, `/v1/text-to-speech/{voice}/...`, its escapes undone.
-fn voice_in(path: &str) -> Option<String> {
+pub(super) fn voice_in(path: &str) -> Option<String> {
     let (_, behind) = path.split_once("/text-to-speech/")?;
     let voice = behind.split('/').next()?;
     // What a path escapes, the parameters of a query do too; a plus is a plus only here.

@@ -14,6 +14,7 @@ mod asked;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod whole;
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use futures_util::stream;
 use crate::access::Access;
 use crate::audio::ENGINE_RATE;
 use crate::container::FileError;
-use crate::foreign::whole::{Framing, Word};
+use crate::foreign::whole::{Framing, Timing, Word};
 use crate::protocol::{Alignment, Timed};
 use crate::server::next;
 use crate::sessions::Admission;
@@ -44,8 +44,8 @@ pub(super) async fn answer(
     let failed =
         |message: &str| problem(StatusCode::INTERNAL_SERVER_ERROR, "engine_failed", None, message);
     let Wanted { text, writer, content_type, mut framing } = wanted;
-    let wants_words = framing.as_ref().is_some_and(|framing| framing.wants_words());
-    let mut words = wants_words.then(|| Words::new(text));
+    let timing = framing.as_ref().map_or(Timing::Nothing, |framing| framing.timing());
+    let mut words = (timing != Timing::Nothing).then(|| Words::new(text, timing));
     let first = loop {
         match next(&events).await {
             Some(Event::Failed(failure)) => return failed(&failure.to_string()),
@@ -214,8 +214,9 @@ impl Speech {
     }
 }
 
-/// When the words of a text sound.
+/// When the words or characters of a text sound.
 struct Words {
+    timing: Timing,
     alignment: Alignment,
     text: String,
     /// Samples that were encoded, and those whose words were told.
@@ -224,8 +225,8 @@ struct Words {
 }
 
 impl Words {
-    fn new(text: String) -> Self {
-        Self { alignment: Alignment::default(), text, sounded: 0, told: 0 }
+    fn new(text: String, timing: Timing) -> Self {
+        Self { timing, alignment: Alignment::default(), text, sounded: 0, told: 0 }
     }
 
     fn learn(&mut self, event: &Event) {
@@ -240,7 +241,11 @@ impl Words {
     /// Those that end in the sound since the last call.
     fn next(&mut self) -> Vec<Word> {
         self.alignment.freeze(self.sounded);
-        let timings = self.alignment.words(&self.text, self.told..self.sounded);
+        let ended = self.told..self.sounded;
+        let timings = match self.timing {
+            Timing::Characters => self.alignment.chars(&self.text, ended),
+            _ => self.alignment.words(&self.text, ended),
+        };
         self.told = self.sounded;
         let second = |samples: u64| samples as f64 / f64::from(ENGINE_RATE);
         let mut chars = self.text.chars();

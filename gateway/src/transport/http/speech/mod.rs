@@ -16,7 +16,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, State, rejection::BytesRejection};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use engine::{Request, Text};
@@ -75,13 +75,20 @@ pub(crate) fn reads(read: Read) -> MethodRouter<Arc<Server>> {
         async move |State(server): State<Arc<Server>>,
                     Extension(access): Extension<Access>,
                     Extension(caller): Extension<Caller>,
+                    uri: Uri,
                     body: Result<Bytes, BytesRejection>| {
             let body = match body {
                 Ok(body) => body,
                 Err(rejection) => return unread(&rejection, server.config.server.max_body_bytes),
             };
             let catalogue = server.voices.catalogue().seen_by(caller.key());
-            let asking = Asking { body: &body, config: &server.config, catalogue: &catalogue };
+            let asking = Asking {
+                path: uri.path(),
+                query: uri.query().unwrap_or_default(),
+                body: &body,
+                config: &server.config,
+                catalogue: &catalogue,
+            };
             match read(&asking) {
                 Ok(whole) => perform(&server, access, &caller, &catalogue, whole).await,
                 Err(Refused { status, body }) => {
