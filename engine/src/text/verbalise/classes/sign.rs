@@ -119,6 +119,10 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         '<' if word(1) == Some('=') => (scan.eat('='), words.at_most).1,
         '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
         '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
+        '+' if word(1) == Some('/') && word(2).is_some_and(super::number::is_minus) => {
+            scan = scan.skip(2);
+            words.plus_minus
+        }
         '-' | '=' if word(1) == Some('>') => (scan.eat('>'), words.to).1,
         '+' if start.before().is_some_and(|c| c.is_alphanumeric() || c == '+')
             || before == Some(Term::Number)

@@ -19,12 +19,12 @@ pub(super) fn decimals(speech: &Speech, digits: &str) -> String {
 }
 
 /// A whole number before the noun at a place, in its gender. A voice need not wait for the noun where the number has
-/// only one form.
+/// only one form. A word may be a plural, or is certainly one.
 pub(super) fn before_noun(
     speech: &Speech,
     n: u64,
     behind: Scan<'_>,
-    is_plural: fn(&str) -> bool,
+    [may_be_plural, is_plural]: [fn(&str) -> bool; 2],
 ) -> Option<String> {
     let bare = speech.count(n);
     if n > 0 && n.is_multiple_of(MILLION) {
@@ -42,8 +42,22 @@ pub(super) fn before_noun(
         second.letters();
         return Some(speech.cardinal(n, speech.noun(second).unwrap_or_default()));
     }
-    let agrees = n == 1 || is_plural(&noun);
-    (speech.language().noun)(&noun).filter(|_| agrees).map(|gender| speech.cardinal(n, gender))
+    let gender = (speech.language().noun)(&noun)?;
+    // "1-2 días" is uno a dos días: one that does not count them keeps its ending.
+    let agrees = match n {
+        1 => gender == Gender::Feminine || !is_plural(&noun),
+        _ => may_be_plural(&noun),
+    };
+    agrees.then(|| speech.cardinal(n, gender))
+}
+
+/// km 25: a place on a road.
+pub(super) fn kilometre<'a>(mut scan: Scan<'a>, word: &str) -> Option<Reading<'a>> {
+    let joined = scan.before().is_some_and(char::is_alphanumeric);
+    let km = !joined && scan.eat_str("km", true);
+    let end = scan;
+    let place = km && scan.blank() && scan.peek().is_some_and(|c| c.is_ascii_digit());
+    place.then(|| (end, word.to_owned()))
 }
 
 /// "opción 1 disponible": behind a word that it tells from others a number counts nothing.

@@ -387,6 +387,9 @@ fn what_agents_write() {
             ("opzione 1 valida e 1 opzione valida", "opzione uno valida e un'opzione valida"),
             ("1 t e XIV sec.", "una tonnellata e quattordicesimo secolo."),
             ("prema 1 volta", "prema una volta"),
+            ("1-2 giorni e 1-2 ore", "uno a due giorni e una a due ore"),
+            ("1 taxi e 1 sci", "un taxi e uno sci"),
+            ("al km 25", "al chilometro venticinque"),
         ],
     );
 }

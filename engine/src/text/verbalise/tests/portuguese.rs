@@ -383,6 +383,8 @@ fn what_agents_write() {
             ("R$ 3.500.000", "três milhões e quinhentos mil reais"),
             ("opção 2 selecionada e 2 opções", "opção dois selecionada e duas opções"),
             ("2 vezes", "duas vezes"),
+            ("no km 25", "no quilômetro vinte e cinco"),
+            ("1-2 dias", "um a dois dias"),
         ],
     );
 }

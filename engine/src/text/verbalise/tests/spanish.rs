@@ -436,6 +436,16 @@ fn what_agents_write() {
             ("H2O", "H dos O"),
             ("M-30", "M treinta"),
             ("El 31 de dic. de 2026", "El treinta y uno de diciembre de dos mil veintiséis"),
+        ],
+    );
+}
+
+#[test]
+fn what_agents_write_in_a_hurry() {
+    check(
+        "es-ES",
+        SPACED,
+        &[
             (
                 "mayo 5, 2026 y mayo 5 de 2026",
                 "cinco de mayo de dos mil veintiséis y cinco de mayo de dos mil veintiséis",
@@ -470,6 +480,10 @@ fn what_agents_write() {
             ),
             ("la mesa 21 libre", "la mesa veintiuno libre"),
             ("Pulse 1 vez", "Pulse una vez"),
+            ("1-2 días y 1-2 horas", "uno a dos días y una a dos horas"),
+            ("1 lunes, 1 mes y 1 virus", "un lunes, un mes y un virus"),
+            ("hasta el km 25 y 5 km", "hasta el kilómetro veinticinco y cinco kilómetros"),
+            ("+/- 5", "más menos cinco"),
         ],
     );
 }

@@ -119,6 +119,7 @@ pub(super) const ITALIAN: Language = Language {
         elided,
         thousands,
         century,
+        |scan, _| romance::kilometre(scan, "chilometro"),
         |scan, speech| romance::labelled(scan, speech, words::LABELS),
         romance::number_sign,
         romance::multiplied,
@@ -193,7 +194,7 @@ fn elided<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
 
 /// un libro, uno studente, una pagina; un milione di pagine.
 fn before_noun(speech: &Speech, n: u64, behind: Scan<'_>) -> Option<String> {
-    let said = romance::before_noun(speech, n, behind, |_| false)?;
+    let said = romance::before_noun(speech, n, behind, [|_| false, nouns::is_plural])?;
     let word: String = behind.next_word().iter().collect();
     Some(if said == "un" && takes_uno(&word) { "uno".to_owned() } else { said })
 }

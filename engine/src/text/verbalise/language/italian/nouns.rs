@@ -134,6 +134,12 @@ pub(super) fn gender(word: &str) -> Option<Gender> {
     Some(if feminine && !MASCULINE.contains(&word) { Gender::Feminine } else { Gender::Masculine })
 }
 
+/// Whether a masculine noun stands in the plural: giorni, but taxi.
+pub(super) fn is_plural(word: &str) -> bool {
+    const SINGULARS: [&str; 7] = ["taxi", "safari", "kiwi", "brindisi", "alibi", "sci", "wifi"];
+    word.ends_with('i') && !SINGULARS.contains(&word)
+}
+
 /// tazze, corone, lettere; but mesi, chilometri.
 fn is_feminine_plural(word: &str) -> bool {
     ends(word, &["he", "ie", "zioni", "sioni", "zze", "tte", "lle", "ine"])

@@ -127,6 +127,7 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("u.s.a", "Stati Uniti", Short::Dotted),
     short("c.m", "corrente mese", Short::Dotted),
     short("u.s", "ultimo scorso", Short::Dotted),
+    short("km", "chilometro", Short::Number),
     short("max", "massimo", Short::Dotted),
     short("min", "minimo", Short::Dotted),
     short("ca", "circa", Short::Dotted),

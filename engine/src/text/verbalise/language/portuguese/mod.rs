@@ -96,12 +96,13 @@ pub(super) const PORTUGUESE: Language = Language {
     fraction,
     part_of,
     before_noun: |speech, n, behind| {
-        romance::before_noun(speech, n, behind, |noun| noun.ends_with('s'))
+        romance::before_noun(speech, n, behind, [|noun| noun.ends_with('s'); 2])
     },
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} e {part} {cents}"),
     readings: &[
         register_number,
+        |scan, _| romance::kilometre(scan, "quilômetro"),
         |scan, speech| romance::labelled(scan, speech, words::LABELS),
         romance::number_sign,
         romance::multiplied,

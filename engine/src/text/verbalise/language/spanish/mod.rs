@@ -126,12 +126,13 @@ pub(super) const SPANISH: Language = Language {
     fraction,
     part_of,
     before_noun: |speech, n, behind| {
-        romance::before_noun(speech, n, behind, |noun| noun.ends_with('s'))
+        romance::before_noun(speech, n, behind, [|noun| noun.ends_with('s'), nouns::is_plural])
     },
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} con {part} {cents}"),
     readings: &[
         short_ordinal,
+        |scan, _| romance::kilometre(scan, "kilómetro"),
         |scan, speech| romance::labelled(scan, speech, words::LABELS),
         romance::number_sign,
         romance::multiplied,

@@ -304,6 +304,24 @@ pub(super) fn gender(word: &str) -> Option<Gender> {
     Some(if feminine && !known(MASCULINE) { Gender::Feminine } else { Gender::Masculine })
 }
 
+/// Whether a masculine noun stands in the plural: meses, but mes, virus, lunes.
+pub(super) fn is_plural(word: &str) -> bool {
+    const SINGULARS: [&str; 11] = [
+        "mes",
+        "lunes",
+        "martes",
+        "miércoles",
+        "jueves",
+        "viernes",
+        "dios",
+        "gas",
+        "paraguas",
+        "cumpleaños",
+        "rascacielos",
+    ];
+    ends(word, &["os", "as", "es"]) && !SINGULARS.contains(&word)
+}
+
 /// What a word may be in the singular: veces, vez; ciudades, ciudad; razones, razón.
 fn singulars(word: &str) -> Vec<String> {
     let mut forms = vec![word.to_owned()];

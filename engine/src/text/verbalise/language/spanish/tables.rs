@@ -131,6 +131,8 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("ed", "edición", Short::Dotted),
     short("edit", "editorial", Short::Dotted),
     short("tel", "teléfono", Short::Dotted),
+    short("tlf", "teléfono", Short::Dotted),
+    short("párr", "párrafo", Short::Dotted),
     short("teléf", "teléfono", Short::Dotted),
     short("tfno", "teléfono", Short::Dotted),
     short("ext", "extensión", Short::Number),
