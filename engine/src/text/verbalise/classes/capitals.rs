@@ -23,10 +23,12 @@ pub(super) fn capitals<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     if many {
         scan = plural;
     }
-    // "DON'T" is one word, "l'ONU" are two.
+    // "DON'T" is one word, "l'ONU" and "L'ONU" are two.
     let apostrophe = start.before().is_some_and(|c| c == '\'' || c == '’');
     let inside = start.before().is_some_and(char::is_alphanumeric)
-        || (apostrophe && !start.far_before(1).is_some_and(char::is_lowercase));
+        || (apostrophe
+            && !start.far_before(1).is_some_and(char::is_lowercase)
+            && start.far_before(2).is_some_and(char::is_alphanumeric));
     if count < 2 || !scan.at_word_end() || inside {
         return None;
     }

@@ -144,7 +144,9 @@ fn with_next_word(mut end: Scan<'_>, mut text: String) -> Reading<'_> {
         let word = ahead.letters();
         let plain = word.iter().skip(1).all(|c| c.is_lowercase());
         let closed = !ahead.peek().is_some_and(|c| c.is_alphanumeric() || "._@/-'’".contains(c));
-        if plain && closed && !word.is_empty() {
+        // "Séc. I" has a number behind it.
+        let letter = matches!(word, [c] if c.is_uppercase());
+        if plain && closed && !word.is_empty() && !letter {
             text.push(' ');
             text.extend(word);
             end = ahead;

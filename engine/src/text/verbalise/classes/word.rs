@@ -178,9 +178,12 @@ fn holds(
             let certain = !ambiguous && dotted && !initial;
             // "ING Direct" and "D" are no titles.
             let loud = !dotted && !end.since(scan).iter().any(|c| c.is_lowercase());
-            let roman = roman_value(behind.next_word()).is_some();
-            let holds = if capital { name || certain } else { name && certain && !roman } && !loud;
-            holds && !(ambiguous && is_behind_name(scan, speech))
+            let holds = if capital { name || certain } else { name && certain } && !loud;
+            // "Cap. IV" is no captain.
+            let numbered = |a: &Abbreviation| a.kind == Short::Number && a.written == short.written;
+            let roman = roman_value(behind.next_word()).is_some()
+                && speech.language().abbreviations.iter().any(numbered);
+            holds && !roman && !(ambiguous && is_behind_name(scan, speech))
         }
         Short::Number => {
             // "Vol. II", but "No. I think".

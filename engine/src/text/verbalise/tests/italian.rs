@@ -390,6 +390,11 @@ fn what_agents_write() {
             ("1-2 giorni e 1-2 ore", "uno a due giorni e una a due ore"),
             ("1 taxi e 1 sci", "un taxi e uno sci"),
             ("al km 25", "al chilometro venticinque"),
+            ("L'ASL e l'INPS", "L'ASL e l'INPS"),
+            ("Via XX Settembre e via IV Novembre", "Via venti Settembre e via quattro Novembre"),
+            ("8.30-17.30", "otto e trenta a diciassette e trenta"),
+            ("alle 7.30", "alle sette e trenta"),
+            ("Cap. IV e cap. Rossi", "capitolo quattro e capitano Rossi"),
         ],
     );
 }

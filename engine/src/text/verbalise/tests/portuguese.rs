@@ -385,6 +385,7 @@ fn what_agents_write() {
             ("2 vezes", "duas vezes"),
             ("no km 25", "no quilômetro vinte e cinco"),
             ("1-2 dias", "um a dois dias"),
+            ("Séc. I a.C. e Cap. IV", "século primeiro antes de Cristo e capítulo quatro"),
         ],
     );
 }

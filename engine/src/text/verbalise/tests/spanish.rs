@@ -484,6 +484,7 @@ fn what_agents_write_in_a_hurry() {
             ("1 lunes, 1 mes y 1 virus", "un lunes, un mes y un virus"),
             ("hasta el km 25 y 5 km", "hasta el kilómetro veinticinco y cinco kilómetros"),
             ("+/- 5", "más menos cinco"),
+            ("Cap. IV y el Cap. Pérez", "capítulo cuatro y el capitán Pérez"),
         ],
     );
 }

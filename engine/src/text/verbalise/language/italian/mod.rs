@@ -131,18 +131,33 @@ pub(super) const ITALIAN: Language = Language {
 /// Words before a time of day with a point: alle 15.45.
 const HOUR_OPENERS: &[&str] = &["ore", "alle", "dalle", "le", "delle", "h", "all", "ora"];
 
-/// ore 15.45, dalle 9.00 alle 17.00: the point is that of a time behind a word that opens one.
-fn pointed_time<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+/// ore 15.45, dalle 9.00 alle 17.00, 8.30-17.30: the point is that of a time behind a word that opens one, and in a range.
+fn pointed_time<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let opened = HOUR_OPENERS.contains(&scan.word_before().trim_end_matches(['\'', '’']));
+    let (mut scan, mut said) = one_pointed(scan, speech)?;
+    let mut range = scan;
+    let second = range.eat_if(|c| c == '-' || c == '–').and_then(|_| one_pointed(range, speech));
+    match second {
+        Some((end, to)) => {
+            said = format!("{said} {} {to}", speech.words().to);
+            scan = end;
+        }
+        None if !opened => return None,
+        None => {}
+    }
+    let priced = scan.next_visible().is_some_and(|c| "€$£%".contains(c));
+    (scan.at_number_end() && !priced).then_some((scan, said))
+}
+
+/// Hours and minutes with a point between.
+fn one_pointed<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let two = |digits: &[char]| digits.iter().collect::<String>().parse::<u32>().ok();
     let digits = scan.digits();
-    let hour = two(digits).filter(|&hour| opened && digits.len() <= 2 && hour <= 24)?;
+    let hour = two(digits).filter(|&hour| digits.len() <= 2 && hour <= 24)?;
     scan.eat_if(|c| c == '.')?;
     let digits = scan.digits();
     let minute = two(digits).filter(|&minute| digits.len() == 2 && minute < 60)?;
-    let said = time(speech, &Time { hour, minute, ..Time::default() });
-    let priced = scan.next_visible().is_some_and(|c| "€$£%".contains(c));
-    (scan.at_number_end() && !priced).then_some((scan, said))
+    Some((scan, time(speech, &Time { hour, minute, ..Time::default() })))
 }
 
 /// 30° are degrees, but il 2° piano is the second.
@@ -211,6 +226,10 @@ fn takes_uno(word: &str) -> bool {
 
 /// XX secolo, III Congresso, II guerra mondiale.
 fn ordered(speech: &Speech, n: u64, noun: &str) -> Option<String> {
+    // "Via XX Settembre" is named for a day.
+    if speech.names().find_month(noun).is_some_and(|(_, short)| !short) {
+        return Some(if n == 1 { "primo".to_owned() } else { speech.count(n) });
+    }
     let &(_, gender) = words::ORDERED.iter().find(|(known, _)| *known == noun)?;
     Some(speech.ordinal(n, gender))
 }
