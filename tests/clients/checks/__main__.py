@@ -9,7 +9,14 @@ from .server import Servers
 from .suite import Case, play
 
 # Modules by the clients in them, in the order in which they are played.
-MODULES = ["openai_sdk", "openai_node", "openai_pipecat", "openai_livekit", "native_python", "native_pipecat"]
+MODULES = [
+    "native_python", "native_pipecat",
+    "openai_sdk", "openai_node", "openai_pipecat", "openai_livekit",
+    "cartesia_sdk", "cartesia_node", "cartesia_pipecat", "cartesia_livekit",
+    "livekit_inference",
+    "elevenlabs_sdk", "elevenlabs_pipecat", "elevenlabs_livekit",
+    "deepgram_sdk", "deepgram_node", "deepgram_pipecat", "deepgram_livekit",
+]  # fmt: skip
 
 
 async def main() -> int:

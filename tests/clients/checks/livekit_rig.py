@@ -59,13 +59,20 @@ async def whole(speaker: tts.TTS, text: str) -> np.ndarray:
     return turn.sound()
 
 
-def add_turns(suite: Suite, make: Make, pad_s: float = 0) -> None:
-    """Adds the turns that a plugin for any surface has to manage; `pad_s` is what its codec adds to each context."""
+def add_turns(
+    suite: Suite, make: Make, pad_s: float = 0, *, leaves_at_once: bool = False, says_nothing: bool = False
+) -> None:
+    """Adds the turns that a plugin for any surface has to manage.
+
+    `pad_s` is what its codec adds to each context. `leaves_at_once`: an interruption closes the connection. The others put it
+    aside, and close it when the next turn begins. `says_nothing`: once all text is sent, an interruption is not told at all.
+    """
 
     async def whole_turn(speaker: tts.TTS, server: Server, text: str) -> None:
         latest = await server.latest()
         samples = await whole(speaker, text)
-        contexts = await server.contexts(latest)
+        # A farewell on a connection put aside may open one that has no text.
+        contexts = [context for context in await server.contexts(latest) if context["chunks"]]
         sound.check_said(contexts, text)
         sound.check_contexts(samples, speaker.sample_rate, contexts, pad_s)
 
@@ -91,9 +98,15 @@ def add_turns(suite: Suite, make: Make, pad_s: float = 0) -> None:
                 pieces = turn.heard()
                 await anext(pieces)
                 assert (await server.held()).contexts > 0, "there is nothing to break off"
-            await server.until_idle()
-            sound.check_broken_off(await server.contexts(latest), texts.LONG)
+            if leaves_at_once:
+                await server.until_idle()
+            interrupted = await server.contexts(latest)
             await whole_turn(speaker, server, texts.SHORT)
+            await server.until_idle()
+            numbers = [context["number"] for context in interrupted]
+            broken_off = [context for context in await server.contexts(latest) if context["number"] in numbers]
+            if not (is_all_sent and says_nothing):
+                sound.check_broken_off(broken_off, texts.LONG)
 
     @suite.case("barge-in in the middle, then another turn")
     async def barge_in(servers: Servers) -> None:

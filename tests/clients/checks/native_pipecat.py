@@ -1,7 +1,6 @@
 """The Pipecat service in clients/python: whatever happens, the agent's context has what was heard, word for word."""
 
 import asyncio
-import time
 
 from dovecote import Heard
 from dovecote.pipecat import DovecoteTTSService
@@ -9,26 +8,18 @@ from pipecat.frames.frames import (
     BotStartedSpeakingFrame,
     BotStoppedSpeakingFrame,
     LLMContextAssistantTurnFrame,
-    OutputAudioRawFrame,
-    StartFrame,
-    TTSAudioRawFrame,
     TTSSpeakFrame,
 )
-from pipecat.processors.aggregators.llm_context import LLMContext
-from pipecat.processors.aggregators.llm_response_universal import LLMContextAggregatorPair
 from pipecat.services.tts_service import TextAggregationMode
-from pipecat.transports.base_output import BaseOutputTransport
-from pipecat.transports.base_transport import TransportParams
 
 from . import pipecat_rig, sound, texts
-from .pipecat_rig import PIPELINE_RATE, Line
+from .pipecat_agent import Agent
+from .pipecat_rig import PIPELINE_RATE
 from .server import KEY, Server, Servers
 from .suite import Suite
 
 # Between what the transport has written and what the service takes for played: some writes of 40 ms, on a loop that is busy.
 POSITION_TOLERANCE_S = 0.2
-# How late a write may be and still keep to the clock, as a sound card does; more is a gap in the sound.
-CATCH_UP_S = 0.2
 
 suite = Suite("dovecote-pipecat")
 
@@ -45,61 +36,19 @@ pipecat_rig.add_turns(suite, make)
 pipecat_rig.add_refusals(suite, make, lambda server: make(server, "wrong"))
 
 
-class Loudspeaker(BaseOutputTransport):
-    """A transport that plays at the pace of the clock."""
-
-    def __init__(self) -> None:
-        super().__init__(TransportParams(audio_out_enabled=True))
-        self.written_s = 0.0
-        self._due = 0.0
-
-    async def start(self, frame: StartFrame) -> None:
-        await super().start(frame)
-        await self.set_transport_ready(frame)
-
-    async def write_audio_frame(self, frame: OutputAudioRawFrame) -> bool:
-        length_s = len(frame.audio) / 2 / frame.sample_rate
-        if time.monotonic() > self._due + CATCH_UP_S:
-            self._due = time.monotonic()
-        self._due += length_s
-        self.written_s += length_s
-        await asyncio.sleep(max(self._due - time.monotonic(), 0))
-        return True
-
-
-class Agent:
-    """A pipeline with a loudspeaker and a context, as an agent has it, without its language model."""
+class HeardAgent(Agent):
+    """An agent that notes what the service says was heard."""
 
     def __init__(self, service: DovecoteTTSService) -> None:
-        self.service = service
-        self.context = LLMContext()
-        self.loudspeaker = Loudspeaker()
+        super().__init__(service)
         self.heard: list[Heard | None] = []
-        self.line = Line(service, self.loudspeaker, LLMContextAggregatorPair(self.context).assistant())
 
         @service.event_handler("on_heard")
         async def _(_service: object, _context_id: str, heard: Heard | None) -> None:
             self.heard.append(heard)
 
-    async def __aenter__(self) -> "Agent":
-        await self.line.__aenter__()
-        return self
 
-    async def __aexit__(self, *error: object) -> None:
-        await self.line.__aexit__(*error)
-
-    @property
-    def said(self) -> list[str]:
-        """What the context has of the agent."""
-        return [message["content"] for message in self.context.get_messages() if message["role"] == "assistant"]
-
-    async def until_played(self, seconds: float) -> None:
-        """Waits until the loudspeaker has played so much."""
-        while self.loudspeaker.written_s < seconds:
-            await self.line.below.until(TTSAudioRawFrame, len(self.line.below.frames))
-
-
-async def interrupt(agent: Agent, text: str) -> int:
+async def interrupt(agent: HeardAgent, text: str) -> int:
     """The user speaks; demands that the context has the heard words, and that they fit what was played until then."""
     before_s = agent.loudspeaker.written_s
     place = await agent.line.interrupt()
@@ -131,7 +80,7 @@ async def heard_of_sentences(servers: Servers) -> None:
 
 
 async def heard(server: Server, is_made: bool, **options: object) -> None:
-    async with Agent(make(server, **options)) as agent:
+    async with HeardAgent(make(server, **options)) as agent:
         await agent.line.say(texts.LONG)
         await agent.until_played(1.5)
         if is_made:
@@ -150,7 +99,7 @@ async def heard(server: Server, is_made: bool, **options: object) -> None:
 @suite.case("a turn that is played out is in the context once")
 async def played_out(servers: Servers) -> None:
     server = await servers.get("fast")
-    async with Agent(make(server)) as agent:
+    async with HeardAgent(make(server)) as agent:
         place = 0
         for turn in (1, 2):
             await agent.line.say(texts.SHORT)
@@ -165,7 +114,7 @@ async def played_out(servers: Servers) -> None:
 @suite.case("barge-in before the first sound leaves nothing")
 async def before_sound(servers: Servers) -> None:
     server = await servers.get("slow")
-    async with Agent(make(server)) as agent:
+    async with HeardAgent(make(server)) as agent:
         await agent.line.begin(texts.SHORT)
         while (await server.held()).contexts == 0:
             await asyncio.sleep(0)
@@ -178,7 +127,7 @@ async def before_sound(servers: Servers) -> None:
 @suite.case("barge-in into words of the application")
 async def spoken_by_application(servers: Servers) -> None:
     server = await servers.get("fast")
-    async with Agent(make(server)) as agent:
+    async with HeardAgent(make(server)) as agent:
         await agent.line.queue(TTSSpeakFrame(texts.LONG, append_to_context=True))
         await agent.until_played(1)
         await interrupt(agent, texts.LONG)
@@ -187,7 +136,7 @@ async def spoken_by_application(servers: Servers) -> None:
 @suite.case("the server goes during a turn: the words that are known")
 async def without_server(servers: Servers) -> None:
     server = await servers.get("fast")
-    async with Agent(make(server)) as agent:
+    async with HeardAgent(make(server)) as agent:
         await agent.line.say(texts.LONG)
         await agent.until_played(1.5)
         agent.service._client._socket.transport.abort()
@@ -199,7 +148,7 @@ async def without_server(servers: Servers) -> None:
 @suite.case("speech of the nano voice, and what was heard of it")
 async def nano(servers: Servers) -> None:
     server = await servers.get("nano")
-    async with Agent(make(server)) as agent:
+    async with HeardAgent(make(server)) as agent:
         await agent.line.say(texts.LONG)
         await agent.until_played(2)
         await agent.line.interrupt()

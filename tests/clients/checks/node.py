@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def run_of(client: str, case: dict):
 async def play(client: str, name: str, server: Server) -> list[dict]:
     process = await asyncio.create_subprocess_exec(
         "node", "play.mjs", client, name, server.http,
-        cwd=FOLDER, env=environment(), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        cwd=FOLDER, env=environment(server), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
         out, err = await process.communicate()
@@ -67,12 +68,14 @@ def check(turn: dict, context: dict) -> None:
 def why(complaint: str) -> str:
     """The line of a stack trace that says what went wrong."""
     lines = [line.strip() for line in complaint.splitlines() if line.strip()]
-    return next((line for line in lines if "Error" in line), lines[-1] if lines else "it said nothing")
+    named = [line for line in lines if re.match(r"\w*Error\b.*: ", line)]
+    return (named or lines or ["it said nothing"])[0]
 
 
 async def fail(complaint: str) -> None:
     raise AssertionError(why(complaint))
 
 
-def environment() -> dict[str, str]:
-    return {**os.environ, "KEY": KEY, "SHORT": texts.SHORT, "LONG": texts.LONG}
+def environment(server: Server | None = None) -> dict[str, str]:
+    trusted = {"NODE_EXTRA_CA_CERTS": str(server.certificate)} if server and server.certificate else {}
+    return {**os.environ, **trusted, "KEY": KEY, "SHORT": texts.SHORT, "LONG": texts.LONG}

@@ -23,5 +23,5 @@ async def make(server: Server, key: str = KEY) -> AsyncIterator[tts.TTS]:
     await plugin.aclose()
 
 
-livekit_rig.add_turns(suite, make, pad_s=sound.CODEC_PAD_S)
+livekit_rig.add_turns(suite, make, pad_s=sound.CODEC_PAD_S, leaves_at_once=True)
 livekit_rig.add_refusals(suite, make, lambda server: make(server, "wrong"))

@@ -118,17 +118,41 @@ class Line:
         assert not errors, errors[0]
 
 
+async def whole_turn(line: Line, server: Server, text: str) -> None:
+    """A turn to its end, which has to be whole."""
+    latest, place = await server.latest(), len(line.below.frames)
+    await line.say(text)
+    await line.below.until(TTSStoppedFrame, place)
+    contexts = await server.contexts(latest)
+    sound.check_said(contexts, text)
+    sound.check_contexts(line.sound(place), PIPELINE_RATE, contexts)
+    line.check_no_errors()
+
+
+async def interrupted(line: Line, server: Server, text: str) -> None:
+    """Breaks off what is being said, and demands that the next turn has only its own sound."""
+    latest = await server.latest()
+    await line.below.until(TTSAudioRawFrame)
+    assert (await server.held()).contexts > 0, "there is nothing to break off"
+    place = await line.interrupt()
+    await server.until_idle()
+    sound.check_broken_off(await server.contexts(latest), text)
+    latest = await server.latest()
+    await line.say(texts.SHORT)
+    await line.below.until(TTSStoppedFrame, place)
+    # All that came since the interruption is the new turn.
+    sound.check_contexts(line.sound(place), PIPELINE_RATE, await server.contexts(latest))
+    line.check_no_errors()
+
+
 def add_turns(suite: Suite, make: Make) -> None:
     """Adds the turns that a service of any surface has to manage."""
+    add_whole_turns(suite, make)
+    add_interruptions(suite, make)
 
-    async def whole_turn(line: Line, server: Server, text: str) -> None:
-        latest, place = await server.latest(), len(line.below.frames)
-        await line.say(text)
-        await line.below.until(TTSStoppedFrame, place)
-        contexts = await server.contexts(latest)
-        sound.check_said(contexts, text)
-        sound.check_contexts(line.sound(place), PIPELINE_RATE, contexts)
-        line.check_no_errors()
+
+def add_whole_turns(suite: Suite, make: Make) -> None:
+    """Adds those that are not interrupted, or only behind their end."""
 
     @suite.case("short turn")
     async def short(servers: Servers) -> None:
@@ -143,20 +167,17 @@ def add_turns(suite: Suite, make: Make) -> None:
             await whole_turn(line, server, texts.LONG)
             await whole_turn(line, server, texts.SHORT)
 
-    async def interrupted(line: Line, server: Server, text: str) -> None:
-        """Breaks off what is being said, and demands that the next turn has only its own sound."""
-        latest = await server.latest()
-        await line.below.until(TTSAudioRawFrame)
-        assert (await server.held()).contexts > 0, "there is nothing to break off"
-        place = await line.interrupt()
-        await server.until_idle()
-        sound.check_broken_off(await server.contexts(latest), text)
-        latest = await server.latest()
-        await line.say(texts.SHORT)
-        await line.below.until(TTSStoppedFrame, place)
-        # All that came since the interruption is the new turn.
-        sound.check_contexts(line.sound(place), PIPELINE_RATE, await server.contexts(latest))
-        line.check_no_errors()
+    @suite.case("barge-in after the end, then another turn")
+    async def barge_in_late(servers: Servers) -> None:
+        server = await servers.get("fast")
+        async with Line(make(server)) as line:
+            await whole_turn(line, server, texts.LONG)
+            await line.interrupt()
+            await whole_turn(line, server, texts.SHORT)
+
+
+def add_interruptions(suite: Suite, make: Make) -> None:
+    """Adds the interruptions of a service that plays sound while it is made."""
 
     @suite.case("barge-in in the middle, then another turn")
     async def barge_in(servers: Servers) -> None:
@@ -171,14 +192,6 @@ def add_turns(suite: Suite, make: Make) -> None:
         async with Line(make(server)) as line:
             await line.begin(texts.LONG)
             await interrupted(line, server, texts.LONG)
-
-    @suite.case("barge-in after the end, then another turn")
-    async def barge_in_late(servers: Servers) -> None:
-        server = await servers.get("fast")
-        async with Line(make(server)) as line:
-            await whole_turn(line, server, texts.LONG)
-            await line.interrupt()
-            await whole_turn(line, server, texts.SHORT)
 
 
 def add_refusals(suite: Suite, make: Make, make_with_bad_key: Make) -> None:

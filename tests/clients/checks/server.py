@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import re
+import ssl
+import subprocess
 import tempfile
 import time
 import urllib.request
@@ -20,11 +22,14 @@ START_LIMIT_S = 120
 IDLE_LIMIT_S = 3
 POLL_S = 0.02
 KEY = "key-of-the-checks"
-# What each server is started with. Their stub speaks tones, `slow` at a speed at which turns can be interrupted.
+# A LiveKit project: its key, and the secret that its tokens are signed with.
+LIVEKIT = ("APIchecks", "secret-of-the-checks-that-is-long-enough")
+# What each server is started with. Their stub speaks tones, `slow` at a speed at which turns can be interrupted, `small` so
+# slowly that its only place stays taken while a client tries again. Each is to be had with TLS too, as "fast+tls".
 ARGUMENTS = {
     "fast": ["--engine", "stub-live", "--script", '{"rtf": 0}'],
-    "slow": ["--engine", "stub-live", "--script", '{"rtf": 0.4}'],
-    "small": ["--engine", "stub-live", "--script", '{"rtf": 0.4}', "--max-sessions", "1"],
+    "slow": ["--engine", "stub-live", "--script", '{"rtf": 0.3}'],
+    "small": ["--engine", "stub-live", "--script", '{"rtf": 0.7}', "--max-sessions", "1"],
     "closed": ["--engine", "stub-live", "--script", '{"rtf": 0}'],
     "nano": [],
 }
@@ -41,29 +46,38 @@ class Held:
 class Server:
     """One running server."""
 
-    def __init__(self, kind: str, process: asyncio.subprocess.Process, address: str, control: str | None):
-        self.kind = kind
-        self.address = address
+    def __init__(self, process: asyncio.subprocess.Process, http: str, control: str | None, certificate: Path | None):
+        self.http = http
+        self.ws = http.replace("http", "ws", 1)
+        # That of the server, to be trusted; none for plain HTTP.
+        self.certificate = certificate
         self._process = process
         self._control = control
-
-    @property
-    def http(self) -> str:
-        return f"http://{self.address}"
-
-    @property
-    def ws(self) -> str:
-        return f"ws://{self.address}"
+        self._tls = ssl.create_default_context(cafile=certificate) if certificate else None
+        # Read on, or the server would stand still at a full pipe.
+        self._reader = asyncio.create_task(drain(process.stderr))
 
     async def held(self) -> Held:
         """What the engine holds now."""
-        page = (await get(f"{self.http}/metrics")).decode()
+        page = await self._metrics()
         return Held(total(page, "dovecote_engine_contexts"), total(page, "dovecote_engine_kv_blocks", 'state="used"'))
 
     async def refused(self) -> int:
         """How many found no place since the start."""
-        page = (await get(f"{self.http}/metrics")).decode()
+        page = await self._metrics()
         return total(page, "dovecote_sessions_refused_total", 'reason="full"')
+
+    async def _metrics(self) -> str:
+        return (await get(f"{self.http}/metrics", self._tls)).decode()
+
+    async def until_ready(self) -> None:
+        """Waits until it has warmed up."""
+        ready = False
+        while not ready:
+            with contextlib.suppress(OSError):
+                await get(f"{self.http}/readyz", self._tls)
+                ready = True
+            await asyncio.sleep(0 if ready else POLL_S)
 
     async def until_idle(self) -> None:
         """Waits until nothing is left in the engine; fails when something stays."""
@@ -112,32 +126,51 @@ class Servers:
         return self._running[kind]
 
     async def _start(self, kind: str) -> Server:
-        arguments = ["serve", "--listen", "127.0.0.1:0", *ARGUMENTS[kind]]
+        base, *tls = kind.split("+")
+        arguments = ["serve", "--listen", "127.0.0.1:0", *ARGUMENTS[base]]
         is_stub = "--engine" in arguments
         if is_stub:
             arguments += ["--control", "127.0.0.1:0"]
-        if kind == "closed":
-            arguments += ["--keys-file", str(self._keys_file())]
+        if base == "closed":
+            arguments += ["--config", str(self._locks())]
+        certificate = self._certificate() if tls else None
+        if certificate:
+            arguments += ["--tls-cert", str(certificate), "--tls-key", str(certificate)]
         process = await asyncio.create_subprocess_exec(
             BINARY, *arguments, cwd=self._folder.name, stderr=asyncio.subprocess.PIPE, env=plain_environment()
         )
         try:
             async with asyncio.timeout(START_LIMIT_S):
-                address = (await said(process, r"listening on http://(\S+)")).group(1)
+                http = (await said(process, r"listening on (\S+)")).group(1)
                 control = (await said(process, r"control address (\S+)")).group(1) if is_stub else None
-                server = Server(kind, process, address, control)
-                await until_ready(server)
+                server = Server(process, http, control, certificate)
+                await server.until_ready()
         except BaseException:
             process.kill()
             raise
-        # Read on, or the server would stand still at a full pipe.
-        server.reader = asyncio.create_task(drain(process.stderr))
         return server
 
-    def _keys_file(self) -> Path:
-        path = Path(self._folder.name) / "keys.toml"
+    def _locks(self) -> Path:
+        """Settings with one key, and the secret of one LiveKit project."""
+        path = Path(self._folder.name) / "closed.toml"
         digest = hashlib.sha256(KEY.encode()).hexdigest()
-        path.write_text(f'[[keys]]\nid = "checks"\nsha256 = "{digest}"\n')
+        key, secret = LIVEKIT
+        path.write_text(
+            f'[[auth.keys]]\nid = "checks"\nsha256 = "{digest}"\n[livekit.secrets]\n{key} = "{secret}"\n'
+        )
+        return path
+
+    def _certificate(self) -> Path:
+        """A certificate for this machine with its key, in one file, made once a run."""
+        path = Path(self._folder.name) / "tls.pem"
+        if not path.exists():
+            subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                 "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                 "-keyout", path, "-out", path.with_suffix(".crt")],
+                check=True, capture_output=True,
+            )  # fmt: skip
+            path.write_text(path.read_text() + path.with_suffix(".crt").read_text())
         return path
 
 
@@ -156,25 +189,16 @@ async def said(process: asyncio.subprocess.Process, pattern: str) -> re.Match[st
     raise AssertionError(f"the server did not start: {''.join(lines)}")
 
 
-async def until_ready(server: Server) -> None:
-    ready = False
-    while not ready:
-        with contextlib.suppress(OSError):
-            await get(f"{server.http}/readyz")
-            ready = True
-        await asyncio.sleep(0 if ready else POLL_S)
-
-
 async def drain(stream: asyncio.StreamReader) -> None:
     while await stream.read(1 << 16):
         pass
 
 
-async def get(url: str) -> bytes:
+async def get(url: str, tls: ssl.SSLContext | None = None) -> bytes:
     """Body of a plain request, without holding up the loop."""
 
     def ask() -> bytes:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=10, context=tls) as answer:
             return answer.read()
 
     return await asyncio.to_thread(ask)

@@ -4,14 +4,12 @@ import re
 from collections.abc import Iterator
 
 SHORT = "Hello there, how can I help you?"
-# Long enough to be interrupted: about 15 s with the stub, which takes 20 ms a character. The first sentence alone is longer
-# than what a whole text lets go at first, so that a client that asks for one sentence after another is interrupted in it.
+# Long enough to be interrupted: 6 s with the stub, which takes 20 ms a character. The first sentence alone is longer than
+# what a whole text lets go at first, so that a client that asks for one sentence after another is interrupted in it.
 LONG = (
     "The first train to the coast leaves at seven from platform nine and has a dining car and a quiet zone, you change in "
-    "Basel, where you have almost twenty minutes, and then it follows the river for an hour, which most people find the "
-    "nicest stretch of all. Do you want me to book a seat by the window? I can also look for a later train, if that suits "
-    "you better. There is one every hour until the evening. Please tell me which one you prefer, and I will send you the "
-    "ticket right away, together with a small map of the station."
+    "Basel, where you have almost twenty minutes, and then it follows the river for an hour. Do you want me to book a seat "
+    "by the window? I can also look for a later train, if that suits you better."
 )
 
 

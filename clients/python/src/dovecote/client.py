@@ -95,7 +95,7 @@ class Client:
     @property
     def sample_rate(self) -> int:
         """Samples a second of the sound, and of all positions."""
-        return self.ready["audio"]["sample_rate"]
+        return int(self.ready["audio"]["sample_rate"])
 
     @property
     def is_open(self) -> bool:
@@ -239,10 +239,10 @@ def _address(url: str) -> str:
     return urlunsplit((scheme, parts.netloc, parts.path if parts.path.strip("/") else _PATH, parts.query, ""))
 
 
-def _reason(body: bytes | None) -> str:
+def _reason(body: bytes | bytearray | None) -> str:
     """What an answer says of itself, if it says it in the way of this server."""
     try:
-        return json.loads(body or b"")["error"]["message"]
+        return str(json.loads(body or b"")["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return "no reason given"
 

@@ -25,7 +25,6 @@ from pipecat.frames.frames import (
     InterruptionFrame,
     StartFrame,
     SystemFrame,
-    TextType,
     TTSAudioRawFrame,
     TTSStoppedFrame,
     TTSTextFrame,
@@ -33,6 +32,7 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.settings import TTSSettings
 from pipecat.services.tts_service import TextAggregationMode, TTSService
+from pipecat.utils.text.base_text_aggregator import TextType
 
 from .client import Client
 from .context import Context
@@ -329,7 +329,7 @@ class DovecoteTTSService(TTSService):
 
     async def _open(self, context_id: str) -> _Turn:
         client = await self._connect()
-        wanted = {"voice": self._settings.voice, "language": self._settings.language}
+        wanted: dict[str, Any] = {"voice": self._settings.voice, "language": self._settings.language}
         context = await client.open(**{name: value for name, value in wanted.items() if value})
         known = self._tts_contexts.get(context_id)
         turn = _Turn(context, appends=known is None or known.append_to_context)
