@@ -22,10 +22,27 @@ pub(super) struct Message {
     pub(super) generation_config: Option<GenerationConfig>,
 }
 
-/// `voice`
+/// `voice`: its id, alone or in an object.
 #[derive(Debug, Default, Deserialize)]
+#[serde(from = "NameOfVoice")]
 pub(super) struct Voice {
     pub(super) id: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum NameOfVoice {
+    Id(String),
+    Object { id: Option<String> },
+}
+
+impl From<NameOfVoice> for Voice {
+    fn from(name: NameOfVoice) -> Self {
+        match name {
+            NameOfVoice::Id(id) => Self { id: Some(id) },
+            NameOfVoice::Object { id } => Self { id },
+        }
+    }
 }
 
 /// `output_format`
