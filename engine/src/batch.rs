@@ -38,6 +38,8 @@ pub struct BatchRow {
     pub blocks: Vec<u32>,
     /// Whether the output of the last token is wanted.
     pub logits: bool,
+    /// Whether symbols and codes are all that will be looked at: a network whose logits for text cost much need not make them.
+    pub narrow: bool,
     /// Tokens of the sequence, computed or new, of which it is asked how much the last one attends to each, where logits
     /// are wanted. Empty: none.
     pub watched: Range<usize>,

@@ -101,6 +101,13 @@ impl Scheduler {
         self.groups.get_mut(&id).expect("it has just run; this is a bug").append(row);
     }
 
+    /// Tells whether what a group says next is a symbol or a code, no text.
+    pub fn narrow(&mut self, id: GroupId, narrow: bool) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.members.iter_mut().for_each(|m| m.narrow = narrow);
+        }
+    }
+
     /// Adds a member to a group; from the next step on it runs with the others.
     pub fn join(&mut self, id: GroupId, member: Sequence) {
         if let Some(group) = self.groups.get_mut(&id) {
@@ -212,6 +219,7 @@ impl Scheduler {
                     computed: member.computed,
                     blocks: member.table.blocks().to_vec(),
                     logits: scheduled.completes,
+                    narrow: member.narrow,
                     watched,
                 });
             }

@@ -29,6 +29,8 @@ pub struct Sequence {
     pub table: BlockTable,
     /// Rotary position of the token that will be generated next.
     pub next_position: i32,
+    /// Whether its next token is a symbol or a code, no text.
+    pub narrow: bool,
     /// Tokens of which it is asked how much each newly sampled one attends to them.
     pub watched: Range<usize>,
 }
@@ -41,7 +43,8 @@ impl Sequence {
     pub fn new(ids: Vec<u32>, positions: Vec<i32>, next_position: i32) -> Self {
         assert!(!ids.is_empty() && ids.len() == positions.len(), "a token has one position");
         let (table, beside) = (BlockTable::default(), Vec::new());
-        Self { ids, beside, positions, computed: 0, table, next_position, watched: 0..0 }
+        let narrow = false;
+        Self { ids, beside, positions, computed: 0, table, next_position, narrow, watched: 0..0 }
     }
 
     /// A sequence of rows of ids, `[rows, streams]`, whose positions count from 0.

@@ -85,7 +85,7 @@ impl Ends for StageEnds {
         self.fc2_bias.len()
     }
 
-    fn head(&self, normed: &[f32], inner: &mut Vec<f32>, logits: &mut Vec<f32>) {
+    fn head(&self, normed: &[f32], _narrow: &[bool], inner: &mut Vec<f32>, logits: &mut Vec<f32>) {
         let wanted = normed.len() / self.fc1.inputs();
         inner.resize(wanted * self.fc1.outputs(), 0.0);
         self.fc1.apply(normed, inner, Store::Set);

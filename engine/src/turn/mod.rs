@@ -94,6 +94,7 @@ impl Turn {
             members.push(Sequence::of_rows(&rows, streams));
         }
         let group = scheduler.add(context, 0, members);
+        scheduler.narrow(group, machine.phase() != Phase::Text);
         let aligner = sounds.then(|| Aligner::new(streams));
         Self { model, machine, manner, guidance, group, aligner, step: 0 }
     }
@@ -143,6 +144,7 @@ impl Turn {
         }
         if !said.done {
             scheduler.append_row(self.group, &said.ids);
+            scheduler.narrow(self.group, self.machine.phase() != Phase::Text);
         }
         Ok(said)
     }

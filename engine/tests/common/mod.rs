@@ -88,6 +88,7 @@ pub(crate) fn step(
             blocks: s.blocks[..new.end.div_ceil(BLOCK_TOKENS)].to_vec(),
             logits: true,
             watched: if count == s.remaining() { s.watched.clone() } else { 0..0 },
+            ..BatchRow::default()
         });
         s.computed = new.end;
     }

@@ -35,8 +35,9 @@ pub trait Ends: Send + Sync {
     /// Length of one row of logits.
     fn outputs(&self) -> usize;
 
-    /// Appends a row of logits for each row of `normed`; `inner` is scratch.
-    fn head(&self, normed: &[f32], inner: &mut Vec<f32>, logits: &mut Vec<f32>);
+    /// Appends a row of logits for each row of `normed`, one for each entry of `narrow`; `inner` is scratch. Where `narrow`, logits
+    /// of text may be any finite numbers.
+    fn head(&self, normed: &[f32], narrow: &[bool], inner: &mut Vec<f32>, logits: &mut Vec<f32>);
 }
 
 /// Weights of a network.
@@ -91,6 +92,8 @@ pub(crate) struct Workspace {
     cos: Vec<f32>,
     sin: Vec<f32>,
     scores: Scratch,
+    /// Which outputs wanted are narrow.
+    narrow: Vec<bool>,
     /// Scratch of the head.
     inner: Vec<f32>,
 }
@@ -180,6 +183,8 @@ impl<E: Ends> Network<E> {
             if !pass.is_empty() {
                 self.attend(before.len(), last, &part, &pass, w, out);
                 self.feed_forward(last, w);
+                w.narrow.clear();
+                w.narrow.extend(pass.iter().map(|piece| part.rows[piece.row].narrow));
                 self.head(w, &mut out.logits);
             }
         }
@@ -353,7 +358,7 @@ impl<E: Ends> Network<E> {
     /// Final norm and head.
     fn head(&self, w: &mut Workspace, logits: &mut Vec<f32>) {
         self.norm_rows(&w.x, &self.norm, &mut w.normed);
-        self.ends.head(&w.normed, &mut w.inner, logits);
+        self.ends.head(&w.normed, &w.narrow, &mut w.inner, logits);
     }
 
     /// What the head reads, for any rows of the residual stream.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use codecs::weights::LoadError;
 
-use crate::layout::StreamIds;
+use crate::layout::{NOTHING, StreamIds};
 use crate::models::backbone::{Backbone, Block};
 use crate::models::fields::Fields;
 use crate::phase::{BagpiperIds, OpusLmIds};
@@ -73,6 +73,16 @@ impl SpeechConfig {
             Family::Bagpiper(ids) => ids.streams.len(),
             Family::OpusLm(ids) => ids.streams.len(),
         }
+    }
+
+    /// Ids of text, where the vocabulary has others beside them.
+    pub fn text(&self) -> Option<Range<usize>> {
+        let ids = match &self.family {
+            Family::Text => return None,
+            Family::Bagpiper(ids) => &ids.text,
+            Family::OpusLm(ids) => &ids.text,
+        };
+        Some(ids.start as usize..ids.end as usize)
     }
 
     /// What the heads of the streams behind the first choose from.
@@ -152,6 +162,9 @@ fn range(
     backbone: &Backbone,
 ) -> Result<Range<u32>, LoadError> {
     let ids = fields.id(start)?..fields.id(end)?;
+    if ids.start == NOTHING {
+        return Err(fields.wrong(start, "is 0, the id that says nothing"));
+    }
     if ids.is_empty() {
         return Err(fields.wrong(end, format!("{} is not above {start}", ids.end)));
     }

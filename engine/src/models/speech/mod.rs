@@ -6,7 +6,7 @@
 //!            stream s: W (h + es), its own ids      [stream 0 ..][stream 1 ..][stream 2 ..]   one row of outputs
 //! ```
 //! W h is the same for all streams, so it is taken once, and a stream's logits are its ids' part of it, with W es, which
-//! never changes, added.
+//! never changes, added. Most rows of W are text, which nothing looks at while a sound is said: they are a matrix of their own.
 
 mod checkpoint;
 mod config;
@@ -34,7 +34,12 @@ pub struct SpeechEnds {
     embedding: Embedding,
     /// Whether an id of 0 behind stream 0 counts like any other.
     nothing_counts: bool,
+    /// Rows of W for symbols and codes, in their order.
     head: Matrix,
+    /// Rows of W for text, and which ids that is; none where all is text.
+    text: Option<Matrix>,
+    text_ids: Range<usize>,
+    vocabulary: usize,
     /// Added to the logits of stream 0.
     bias: Vec<f32>,
     others: Vec<StreamHead>,
@@ -75,8 +80,7 @@ impl SpeechLm {
     pub fn layout(&self) -> Outputs {
         let ends = self.ends();
         let (mut streams, mut first_ids, mut start) = (Vec::new(), Vec::new(), 0);
-        for ids in [&(0..ends.head.outputs())].into_iter().chain(ends.others.iter().map(|o| &o.ids))
-        {
+        for ids in [&(0..ends.vocabulary)].into_iter().chain(ends.others.iter().map(|o| &o.ids)) {
             streams.push(start..start + ids.len());
             first_ids.push(ids.start as u32);
             start += ids.len();
@@ -114,11 +118,19 @@ impl SpeechEnds {
             outputs += ids.len();
             others.push(StreamHead { bias: bias(ids.clone(), i + 1), ids });
         }
+        let text_ids = config.text().unwrap_or(vocabulary..vocabulary);
+        let of = |ids: &Range<usize>| ids.start * hidden..ids.end * hidden;
+        let pack = |rows: &[f32]| Matrix::pack(rows, hidden, options.precision);
+        let rest = [0..text_ids.start, text_ids.end..vocabulary];
+        let symbols = rest.each_ref().map(|ids| &head[of(ids)]).concat();
         Ok(Self {
             embedding,
             nothing_counts: matches!(config.family, Family::OpusLm(_)),
             bias: if names.first_counts { bias(0..vocabulary, 0) } else { Vec::new() },
-            head: Matrix::pack(&head, hidden, options.precision),
+            head: pack(&symbols),
+            text: (!text_ids.is_empty()).then(|| pack(&head[of(&text_ids)])),
+            text_ids,
+            vocabulary,
             others,
             outputs,
         })
@@ -190,20 +202,34 @@ impl Ends for SpeechEnds {
         self.outputs
     }
 
-    fn head(&self, normed: &[f32], inner: &mut Vec<f32>, logits: &mut Vec<f32>) {
-        let width = self.head.outputs();
-        inner.resize(normed.len() / self.head.inputs() * width, 0.0);
-        self.head.apply(normed, inner, Store::Set);
-        for common in inner.chunks_exact(width) {
+    fn head(&self, normed: &[f32], narrow: &[bool], inner: &mut Vec<f32>, logits: &mut Vec<f32>) {
+        let (width, text_width) = (self.head.outputs(), self.text_ids.len());
+        let rows = normed.chunks_exact(self.head.inputs()).zip(narrow);
+        let wide = rows.filter(|(_, narrow)| self.text.is_some() && !**narrow);
+        let wide: Vec<f32> = wide.flat_map(|(row, _)| row).copied().collect();
+        let symbols = narrow.len() * width;
+        inner.resize(symbols + wide.len() / self.head.inputs() * text_width, 0.0);
+        let (symbols, text) = inner.split_at_mut(symbols);
+        self.head.apply(normed, symbols, Store::Set);
+        if let Some(matrix) = &self.text {
+            matrix.apply(&wide, text, Store::Set);
+        }
+        let mut texts = text.chunks_exact(text_width.max(1));
+        for (row, narrow) in symbols.chunks_exact(width).zip(narrow) {
             let start = logits.len();
-            logits.extend_from_slice(common);
-            // Empty where stream 0 has no vector of its own.
-            add(&mut logits[start..], &self.bias);
-            for other in &self.others {
-                let start = logits.len();
-                logits.extend_from_slice(&common[other.ids.clone()]);
-                add(&mut logits[start..], &other.bias);
+            logits.extend_from_slice(&row[..self.text_ids.start]);
+            if !narrow && let Some(text) = texts.next() {
+                logits.extend_from_slice(text);
             }
+            logits.resize(start + self.text_ids.end, 0.0);
+            logits.extend_from_slice(&row[self.text_ids.start..]);
+            for other in &self.others {
+                let from = logits.len();
+                logits.extend_from_within(start + other.ids.start..start + other.ids.end);
+                add(&mut logits[from..], &other.bias);
+            }
+            // Last: the other streams read the product without it. Empty where stream 0 has no vector of its own.
+            add(&mut logits[start..start + self.vocabulary], &self.bias);
         }
     }
 }

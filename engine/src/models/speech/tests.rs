@@ -206,6 +206,36 @@ fn neighbours_splits_and_blocks_change_no_bit() {
     }
 }
 
+/// What is left out for a narrow row is text alone, and its neighbours have all of theirs.
+#[test]
+fn a_narrow_row_has_the_same_symbols_and_codes() {
+    for folder in ["speechlm_tiny/bagpiper", "speechlm_tiny/opuslm"] {
+        let streams = config(folder).streams();
+        let text = config(folder).text().unwrap();
+        let rows = ids(&open(&format!("{folder}/step.safetensors")), "rows");
+        let mut model = load(folder, Precision::Int8, |_| ());
+        let wide = feed(&mut model, &rows, streams, 0, 0);
+        let mut both = batch(&rows, streams, 0, 0);
+        both.rows[0].narrow = true;
+        let other = batch(&rows, streams, 0, BLOCKS);
+        let shift = both.ids.len();
+        both.ids.extend(other.ids);
+        both.beside.extend(other.beside);
+        both.positions.extend(other.positions);
+        both.rows.extend(other.rows.into_iter().map(|row| BatchRow {
+            tokens: row.tokens.start + shift..row.tokens.end + shift,
+            ..row
+        }));
+        let mut logits = Vec::new();
+        model.forward(&both, &mut logits).unwrap();
+        let (narrow, beside) = logits.split_at(wide.len());
+        assert_eq!(beside, wide);
+        assert_eq!(narrow[..text.start], wide[..text.start]);
+        assert_eq!(narrow[text.end..], wide[text.end..]);
+        assert_ne!(narrow[text.clone()], wide[text]);
+    }
+}
+
 #[test]
 fn rows_with_ids_missing_or_unknown_are_refused() {
     let mut model = load("speechlm_tiny/bagpiper", Precision::F32, |_| ());
@@ -223,7 +253,8 @@ fn rows_with_ids_missing_or_unknown_are_refused() {
 #[test]
 fn a_configuration_that_does_not_hold_is_told_by_field() {
     type Change = (&'static str, serde_json::Value, &'static str);
-    let bagpiper: [Change; 7] = [
+    let bagpiper: [Change; 8] = [
+        ("text_token_offset", 0.into(), "says nothing"),
         ("model_type", "whisper".into(), "not a known model"),
         ("text_config", 5.into(), "not an object"),
         ("num_stream", 9.into(), "codec_base_offset"),

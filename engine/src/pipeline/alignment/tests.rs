@@ -177,6 +177,7 @@ impl Teacher {
                 blocks: (0..end.div_ceil(BLOCK_TOKENS) as u32).collect(),
                 logits: true,
                 watched: layout.text.clone(),
+                ..BatchRow::default()
             };
             let ids = layout.ids[computed..end].to_vec();
             let positions = layout.positions[computed..end].to_vec();
