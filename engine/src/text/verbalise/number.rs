@@ -72,7 +72,9 @@ impl Number {
             return (self, end);
         }
         let digits = behind.digits();
-        if digits.is_empty() || digits.len() == GROUP || !behind.at_number_end() {
+        let goes_on = matches!(behind.peek(), Some('.' | ',' | ':' | '/'))
+            && behind.at(1).is_some_and(|c| c.is_ascii_digit());
+        if digits.is_empty() || digits.len() == GROUP || goes_on {
             return (self, end);
         }
         let fraction = digits.iter().collect();

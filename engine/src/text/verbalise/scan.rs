@@ -174,6 +174,8 @@ impl<'a> Scan<'a> {
 
     /// The last `N` words before this place, the last first, with no more than blanks between.
     pub(super) fn words_before<const N: usize>(self) -> [String; N] {
+        /// With the reach of a word behind it, less than what is kept of the text.
+        const CHARS: usize = 64;
         let mut words = [const { String::new() }; N];
         let mut place = self;
         for word in &mut words {
@@ -182,7 +184,8 @@ impl<'a> Scan<'a> {
             let end = text.iter().rposition(|&c| !is_gap(c)).map_or(0, |i| i + 1);
             let start = end - word.chars().count().min(end);
             place.pos -= text.len() - start;
-            if word.is_empty() || !place.before().is_some_and(is_gap) {
+            let far = self.pos - place.pos > CHARS;
+            if word.is_empty() || far || !place.before().is_some_and(is_gap) {
                 break;
             }
         }

@@ -80,7 +80,9 @@ impl Speech {
 
     /// The words of a number with sign and fraction, before a noun of a gender.
     pub(super) fn number(&self, number: &Number, gender: Gender) -> String {
-        self.number_with(number, |n| self.cardinal(n, gender))
+        // Before a noun it is no version: its point is a comma.
+        let number = Number { pointed: false, ..number.clone() };
+        self.number_with(&number, |n| self.cardinal(n, gender))
     }
 
     /// The words of a number with sign and fraction that stands alone.

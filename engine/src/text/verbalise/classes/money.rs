@@ -110,11 +110,20 @@ fn behind<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Vec<Amount>
     let mut amounts = vec![first];
     let mut range = scan;
     range.blank();
+    // 50 €–60 €: both may have the sign.
+    if let Some((signed, _)) = named(range, speech) {
+        range = signed;
+        range.blank();
+    }
     if range.eat_if(|c| matches!(c, '-' | '–' | '—')).is_some() {
         range.blank();
         if let Some((range_end, second)) = amount(range, speech) {
-            amounts.push(second);
-            scan = range_end;
+            let mut sign = range_end;
+            sign.blank();
+            if named(sign, speech).is_some() {
+                amounts.push(second);
+                scan = range_end;
+            }
         }
     }
     scan.blank();

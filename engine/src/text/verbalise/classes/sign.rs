@@ -168,8 +168,8 @@ pub(in crate::text::verbalise) fn crossed<'a>(
     let [last, earlier] = scan.words_before();
     let number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
     let measured = number(&earlier) && last.chars().count() <= 2;
-    let sign = scan.eat_if(|c| c == '×' || c == 'x')?;
-    let apart = sign == '×' || scan.peek().is_some_and(is_gap);
+    let sign = scan.eat_if(|c| matches!(c, '×' | '·' | 'x'))?;
+    let apart = sign != 'x' || scan.peek().is_some_and(is_gap);
     let digit = scan.next_visible().is_some_and(|c| c.is_ascii_digit());
     if !(number(&last) || measured) || !digit || !apart {
         return None;

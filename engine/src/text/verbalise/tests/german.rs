@@ -110,7 +110,7 @@ fn sums_and_large_numbers() {
             ),
             (
                 "Version 3.12, Version 3.12.1, 3.5 km",
-                "Version drei Punkt zwölf, Version drei Punkt zwölf Punkt eins, drei Punkt fünf Kilometer",
+                "Version drei Punkt zwölf, Version drei Punkt zwölf Punkt eins, drei Komma fünf Kilometer",
             ),
             (
                 "5,3 Millionen Nutzer, 83,2 Mio. Einwohner",
@@ -208,7 +208,14 @@ fn money() {
                 "20 €/Monat, 0,30 €/kWh, 30 ct/min",
                 "zwanzig Euro pro Monat, dreißig Cent pro Kilowattstunde, dreißig Cent pro Minute",
             ),
-            ("5,- €, 10–15 €, 50 T€", "fünf Euro, zehn bis fünfzehn Euro, fünfzig tausend Euro"),
+            (
+                "5,- €, 10–15 €, 50€-60€, 50 T€",
+                "fünf Euro, zehn bis fünfzehn Euro, fünfzig bis sechzig Euro, fünfzig tausend Euro",
+            ),
+            (
+                "$1.2M, 1.5 Mio. €",
+                "eins Komma zwei Millionen Dollar, eins Komma fünf Millionen Euro",
+            ),
             ("Fr. 5 und Fr. Müller", "fünf Franken und Frau Müller"),
         ],
     );
@@ -374,6 +381,7 @@ fn measures() {
         "de-DE",
         Conventions::DEFAULT,
         &[
+            ("Klasse 5 A, 3.5 GB", "Klasse fünf A, drei Komma fünf Gigabyte"),
             (
                 "5,2 km, 1 kg Mehl, 100 km/h, 20 °C, -5 °C",
                 "fünf Komma zwei Kilometer, ein Kilogramm Mehl, einhundert Kilometer pro Stunde, zwanzig Grad Celsius, minus fünf Grad Celsius",

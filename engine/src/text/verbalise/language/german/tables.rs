@@ -192,7 +192,6 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("cal", "energy-calorie"),
     ("mA", "electric-milliampere"),
     ("mAh", "Milliamperestunde|Milliamperestunden"),
-    ("A", "electric-ampere"),
     ("Ω", "electric-ohm"),
     ("kV", "Kilovolt|Kilovolt"),
     ("V", "electric-volt"),
