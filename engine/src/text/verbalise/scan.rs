@@ -275,5 +275,15 @@ mod tests {
         let look = Look::new(&text, 24, true);
         assert_eq!(look.scan().word_before(), "no.");
         assert_eq!(Look::new(&text, 0, true).scan().word_before(), "");
+        assert_eq!(look.scan().words_before(), ["no.", "at", ""]);
+        assert_eq!(look.scan().visible_before(), Some('.'));
+    }
+
+    #[test]
+    fn a_colon_may_stand_behind_a_label() {
+        let text = chars("Code: 12, 13");
+        assert_eq!(Look::new(&text, 6, true).scan().label_before(), "code");
+        assert_eq!(Look::new(&text, 6, true).scan().word_before(), "");
+        assert_eq!(Look::new(&text, 10, true).scan().label_before(), "");
     }
 }

@@ -91,7 +91,8 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Dat
         return None;
     }
     // The last period may end a sentence as well.
-    if !super::word::ends_sentence(end, speech) {
+    let bracket = matches!(end.peek(), Some(')' | ']'));
+    if bracket || !super::word::ends_sentence(end, speech) {
         scan = end;
     }
     let wanted = speech.language().day_openers.contains(&before.as_str());

@@ -245,7 +245,10 @@ fn days() {
                 "29.11.2026, 1.2.26",
                 "neunundzwanzigster November zweitausendsechsundzwanzig, erster Februar zweitausendsechsundzwanzig",
             ),
-            ("am 29.11. um 8 Uhr", "am neunundzwanzigsten November um acht Uhr"),
+            (
+                "am 29.11. um 8 Uhr, Heiligabend (24.12.)",
+                "am neunundzwanzigsten November um acht Uhr, Heiligabend (vierundzwanzigster Dezember)",
+            ),
             ("bis zum 29.11. Danach nicht.", "bis zum neunundzwanzigsten November. Danach nicht."),
             (
                 "am 24.12. und 25.12.",
@@ -324,6 +327,10 @@ fn ordinals() {
             (
                 "die 2. und 3. Auflage, der 2. oder 3. Versuch",
                 "die zweite und dritte Auflage, der zweite oder dritte Versuch",
+            ),
+            (
+                "der 10.000. Besucher, 10.000 Leute",
+                "der zehntausendste Besucher, zehntausend Leute",
             ),
             (
                 "Beethovens 9. Sinfonie, Sie ist 9. Anna nicht.",

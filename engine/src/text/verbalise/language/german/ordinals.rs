@@ -105,8 +105,17 @@ pub(super) fn digits<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>>
 /// Digits and their period.
 fn number(mut scan: Scan<'_>) -> Option<(Scan<'_>, u64)> {
     /// Longest number with a period that is read as an ordinal.
-    const DIGITS_MAX: usize = 4;
-    let digits: String = scan.digits().iter().collect();
+    const DIGITS_MAX: usize = 6;
+    let mut digits: String = scan.digits().iter().collect();
+    let (mut group, first) = (scan, digits.len());
+    while first <= 3 && group.eat('.') {
+        let three = group.digits();
+        if three.len() != 3 {
+            break;
+        }
+        digits.extend(three);
+        scan = group;
+    }
     let fits = digits.len() <= DIGITS_MAX && !digits.starts_with('0') && scan.eat('.');
     digits.parse().ok().filter(|_| fits).map(|n| (scan, n))
 }
