@@ -1,4 +1,4 @@
-"""Plays all cases, or those of the clients that are named: `python -m checks [-v] [CLIENT..]`."""
+"""Plays all cases, or those of the clients that are named: `python -m checks [-v] [--sdks] [CLIENT..]`."""
 
 import argparse
 import asyncio
@@ -8,14 +8,15 @@ import sys
 from .server import Servers
 from .suite import Case, play
 
-# Modules by the clients in them, in the order in which they are played.
-MODULES = [
-    "native_python", "native_pipecat",
-    "openai_sdk", "openai_node", "openai_pipecat", "openai_livekit",
-    "cartesia_sdk", "cartesia_node", "cartesia_pipecat", "cartesia_livekit",
+# Modules by the clients in them, in the order in which they are played: those of SDKs, and those of agent frameworks.
+SDKS = ["native_python", "openai_sdk", "openai_node", "cartesia_sdk", "cartesia_node", "elevenlabs_sdk", "deepgram_sdk", "deepgram_node"]
+FRAMEWORKS = [
+    "native_pipecat",
+    "openai_pipecat", "openai_livekit",
+    "cartesia_pipecat", "cartesia_livekit",
     "livekit_inference",
-    "elevenlabs_sdk", "elevenlabs_pipecat", "elevenlabs_livekit",
-    "deepgram_sdk", "deepgram_node", "deepgram_pipecat", "deepgram_livekit",
+    "elevenlabs_pipecat", "elevenlabs_livekit",
+    "deepgram_pipecat", "deepgram_livekit",
 ]  # fmt: skip
 
 
@@ -23,8 +24,10 @@ async def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("clients", nargs="*", help="names of clients, or how they begin")
     parser.add_argument("-v", "--verbose", action="store_true", help="tell where a case failed")
+    parser.add_argument("--sdks", action="store_true", help="without the agent frameworks")
     arguments = parser.parse_args()
-    cases = [case for case in all_cases() if is_wanted(case, arguments.clients)]
+    modules = SDKS if arguments.sdks else SDKS + FRAMEWORKS
+    cases = [case for case in cases_of(modules) if is_wanted(case, arguments.clients)]
     if not cases:
         parser.error(f"no client is called {' or '.join(arguments.clients)}")
     async with Servers() as servers:
@@ -33,8 +36,8 @@ async def main() -> int:
     return 0 if all(passed) else 1
 
 
-def all_cases() -> list[Case]:
-    modules = [importlib.import_module(f".{name}", __package__) for name in MODULES]
+def cases_of(names: list[str]) -> list[Case]:
+    modules = [importlib.import_module(f".{name}", __package__) for name in names]
     return [case for module in modules for case in module.suite.cases]
 
 
