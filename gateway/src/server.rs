@@ -24,6 +24,7 @@ use crate::foreign::cartesia::Cartesia;
 use crate::foreign::deepgram::Deepgram;
 use crate::foreign::elevenlabs::ElevenLabs;
 use crate::foreign::livekit::LiveKit;
+use crate::foreign::tontaube::Tontaube;
 use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
@@ -198,6 +199,9 @@ fn routes(server: Arc<Server>) -> Router {
     let guarded = Router::new()
         .route("/v1/tts/stream", get(ws::stream))
         .route("/tts/websocket", ws::speaks(Cartesia::make))
+        .route("/predict", http::speech::reads(Tontaube::predict))
+        .route("/stream", http::speech::reads(Tontaube::stream))
+        .route("/ws/stream", ws::speaks(Tontaube::make))
         .route("/tts/bytes", http::speech::reads(Cartesia::bytes))
         .route("/tts/sse", http::speech::reads(Cartesia::events))
         .route("/tts", ws::speaks(LiveKit::make))

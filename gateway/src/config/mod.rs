@@ -207,6 +207,7 @@ impl Gateway {
         self.auth.check()?;
         self.tls.check()?;
         self.speech.check()?;
+        self.foreign.check()?;
         self.voices.check()?;
         check_limits(&self.limits)
     }

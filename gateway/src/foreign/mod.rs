@@ -18,6 +18,7 @@ pub(crate) mod livekit;
 mod names;
 #[cfg(test)]
 mod rig;
+pub(crate) mod tontaube;
 pub(crate) mod whole;
 
 use std::collections::VecDeque;

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use alignment::{Alignment, Timed};
 pub(crate) use catalogue::Names;
 pub use catalogue::{Catalogue, Model, Voice};
-pub(crate) use context::payload;
+pub(crate) use context::{packets, payload};
 pub(crate) use event::mend_surrogates;
 pub(crate) use format::Asked;
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};

@@ -231,7 +231,7 @@ fn voices_are_ours_or_stand_for_ours_or_are_the_default() {
     }
     rig.send(&message("by_name", "Hi.", &json!({"voice": "71a7ad14"})));
     assert_eq!(rig.opened(4).0.voice.as_deref(), Some("bob"));
-    config.foreign = Foreign { takes_unknown_voices: false };
+    config.foreign = Foreign { takes_unknown_voices: false, ..Foreign::default() };
     let mut rig = Rig::with(Cartesia::make, &config);
     voice(&mut rig, "unknown");
     let [error] = &rig.heard()[..] else { panic!() };

@@ -72,6 +72,22 @@ pub(crate) fn payload(frame: &Bytes) -> Bytes {
     frame.slice(HEADER_BYTES + if is_packed { 2 * count } else { 0 }..)
 }
 
+/// The packets of a frame, one by one.
+pub(crate) fn packets(frame: &Bytes) -> Vec<Bytes> {
+    let payload = payload(frame);
+    if frame[FLAGS_AT] & PACKED == 0 {
+        return vec![payload];
+    }
+    let lengths = frame[HEADER_BYTES..frame.len() - payload.len()].chunks_exact(2);
+    let mut at = 0;
+    let packet = |length: &[u8]| {
+        let from = at;
+        at += usize::from(u16::from_be_bytes([length[0], length[1]]));
+        payload.slice(from..at)
+    };
+    lengths.map(packet).collect()
+}
+
 /// A frame that was sent before, behind a hole.
 pub(crate) fn behind_gap(frame: &Bytes) -> Bytes {
     let mut bytes = frame.to_vec();
@@ -93,6 +109,7 @@ mod tests {
     fn a_packet_stands_behind_twenty_bytes_of_header() {
         let frame = frame(HEAD, &[packet(&[9, 9], false)]);
         assert_eq!(&payload(&frame)[..], &[9, 9]);
+        assert_eq!(packets(&frame), [&[9, 9][..]]);
         let expected = [1, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 99, 0, 0, 0, 0, 0, 1, 0x73, 0x40, 9, 9];
         assert_eq!(&frame[..], &expected);
     }
@@ -101,6 +118,7 @@ mod tests {
     fn packed_packets_stand_behind_their_lengths() {
         let frame = frame(HEAD, &[packet(&[7], true), packet(&[8, 8, 8], false)]);
         assert_eq!(&payload(&frame)[..], &[7, 8, 8, 8]);
+        assert_eq!(packets(&frame), [&[7][..], &[8, 8, 8]]);
         assert_eq!((frame[1], &frame[2..4]), (COMMIT | PACKED, &[0, 2][..]));
         assert_eq!(&frame[20..], &[0, 1, 0, 3, 7, 8, 8, 8]);
     }

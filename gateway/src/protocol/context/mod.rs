@@ -25,7 +25,7 @@ use super::format::Format;
 use super::pacer::Pacer;
 use super::{Handle, Packet};
 use crate::auth::Place;
-pub(crate) use frame::{behind_gap, payload};
+pub(crate) use frame::{behind_gap, packets, payload};
 pub(crate) use outgoing::Next;
 pub(crate) use stopping::At;
 use stopping::Stop;
