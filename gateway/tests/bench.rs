@@ -31,6 +31,25 @@ fn callers_who_interrupt_and_break_off_leave_nothing_behind() {
 }
 
 #[test]
+fn clients_of_other_vendors_take_turns_and_interrupt() {
+    for protocol in ["cartesia", "livekit", "openai"] {
+        let mut command = dovecote(&repository(""));
+        command.args(["bench", "--protocol", protocol, "--engine", "stub", "--sessions", "3"]);
+        command.args(["--seconds", "2", "--barge-in", "0.4", "--seed", "7", "--json"]);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{protocol}: {}", stderr(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(report["turns"].as_u64().unwrap() >= 3, "{protocol}: {report}");
+        assert!(report["turns_interrupted"].as_u64().unwrap() > 0, "{protocol}: {report}");
+        for key in ["turns_failed", "continuity_errors", "audio_after_cancel"] {
+            assert_eq!(report[key], 0, "{protocol}, {key}: {report}");
+        }
+        let left = &report["engine"];
+        assert_eq!((&left["contexts_end"], &left["kv_blocks_in_use_end"]), (&0.into(), &0.into()));
+    }
+}
+
+#[test]
 fn turns_that_come_by_chance_are_spoken_whole() {
     let mut command = dovecote(&repository(""));
     command.args(["bench", "--sessions", "4", "--seconds", "2", "--arrivals", "poisson:3"]);
@@ -51,7 +70,7 @@ fn what_cannot_be_measured_is_told() {
         (&["--barge-in", "1.5"], 2, "0 to 1"),
         (&["--barge-in", "0.8", "--disconnects", "0.8"], 2, "more than 1"),
         (&["--texts", "not-there.txt"], 1, "not-there.txt"),
-        (&["--protocol", "livekit"], 2, "not spoken by bench yet"),
+        (&["--protocol", "deepgram"], 2, "not spoken by bench yet"),
         (&["--bundle", "not-there"], 1, "not-there"),
     ];
     for (args, code, says) in cases {

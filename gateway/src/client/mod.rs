@@ -306,7 +306,7 @@ async fn upgrade(target: &Target) -> Result<WebSocketStream<TcpStream>, ClientEr
     // A word must not wait for the answer to the one before.
     stream.set_nodelay(true).map_err(connect)?;
     let config = WebSocketConfig::default().read_buffer_size(READ_BYTES);
-    let request = target.upgrade(SUBPROTOCOL)?;
+    let request = target.upgrade(Some(SUBPROTOCOL))?;
     let answer = tokio_tungstenite::client_async_with_config(request, stream, Some(config)).await;
     let (socket, response) = answer.map_err(refusal)?;
     let chosen = response.headers().get("sec-websocket-protocol");

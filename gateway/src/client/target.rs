@@ -69,18 +69,38 @@ impl Target {
         Self { key: Some(key.into()), ..self }
     }
 
+    /// The same at another path, unless the address has named one.
+    pub(crate) fn at(self, path: &str) -> Self {
+        if self.path == STREAM_PATH { Self { path: path.to_owned(), ..self } } else { self }
+    }
+
+    /// Path and query.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The API key.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
     /// Host and port.
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 
     /// The request for a session.
-    pub(super) fn upgrade(&self, subprotocol: &'static str) -> Result<Request, TargetError> {
+    pub(crate) fn upgrade(
+        &self,
+        subprotocol: Option<&'static str>,
+    ) -> Result<Request, TargetError> {
         let url = format!("ws://{}{}", self.address(), self.path);
         let wrong = |_| TargetError::Url { url: url.clone() };
         let mut request = url.as_str().into_client_request().map_err(wrong)?;
-        let name = HeaderName::from_static("sec-websocket-protocol");
-        request.headers_mut().insert(name, HeaderValue::from_static(subprotocol));
+        if let Some(subprotocol) = subprotocol {
+            let name = HeaderName::from_static("sec-websocket-protocol");
+            request.headers_mut().insert(name, HeaderValue::from_static(subprotocol));
+        }
         if let Some(key) = &self.key {
             let bearer = HeaderValue::from_str(&format!("Bearer {key}"));
             let mut bearer = bearer.map_err(|_| TargetError::Key)?;
@@ -125,10 +145,10 @@ mod tests {
     fn a_key_is_sent_and_never_shown() {
         let target = Target::new("http://localhost").unwrap().with_key("secret");
         assert!(!format!("{target:?}").contains("secret"));
-        let request = target.upgrade("dovecote.v1").unwrap();
+        let request = target.upgrade(Some("dovecote.v1")).unwrap();
         assert_eq!(request.headers()["authorization"], "Bearer secret");
         assert!(!format!("{request:?}").contains("secret"));
-        let broken = target.with_key("a\nb").upgrade("dovecote.v1");
+        let broken = target.with_key("a\nb").upgrade(None);
         assert_eq!(broken.unwrap_err(), TargetError::Key);
     }
 }

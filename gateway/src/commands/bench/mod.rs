@@ -116,7 +116,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Arguments that cannot work, a server that does not start or speak.
 pub fn run(args: &Args, flags: &Flags) -> Result<(), CommandError> {
-    if args.protocol != Protocol::Dovecote {
+    if matches!(args.protocol, Protocol::Elevenlabs | Protocol::Deepgram) {
         let name = args.protocol.to_possible_value();
         let name = name.as_ref().map_or("", |value| value.get_name());
         return Err(CommandError::Usage(format!("--protocol {name} is not spoken by bench yet")));

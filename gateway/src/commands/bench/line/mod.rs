@@ -1,10 +1,15 @@
 //! A caller's connection, whatever protocol it speaks: turns go in, sound and their ends come out.
 
+mod openai;
+mod vendor;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::ValueEnum;
 
+use self::openai::OpenAi;
+use self::vendor::{Tongue, Vendor};
 use super::turn::Sound;
 use crate::client::{
     AudioFrame, CancelAt, ClientError, Event, Flow, Opening, Session, SessionOptions, Target,
@@ -68,69 +73,104 @@ impl From<ClientError> for Broken {
 /// A connection.
 pub(super) enum Line {
     Dovecote(Box<Dovecote>),
+    Vendor(Box<Vendor>),
+    OpenAi(Box<OpenAi>),
 }
 
 impl Line {
-    /// Connects. With `is_eager` the server need not wait for the listener.
+    /// Connects. With `is_eager` the server need not wait for the listener, if the protocol can say so.
     pub(super) async fn connect(
         protocol: Protocol,
         target: &Target,
         is_eager: bool,
     ) -> Result<Self, Broken> {
-        match protocol {
+        let tongue = match protocol {
             Protocol::Dovecote => {
-                Ok(Self::Dovecote(Box::new(Dovecote::connect(target, is_eager).await?)))
+                return Ok(Self::Dovecote(Box::new(Dovecote::connect(target, is_eager).await?)));
             }
-            other => Err(Broken(format!("{other:?} is not spoken yet"))),
-        }
+            Protocol::Openai => return Ok(Self::OpenAi(Box::new(OpenAi::new(target)))),
+            Protocol::Cartesia => Tongue::Cartesia,
+            Protocol::Livekit => Tongue::LiveKit,
+            other => return Err(Broken(format!("{other:?} is not spoken yet"))),
+        };
+        Ok(Self::Vendor(Box::new(Vendor::connect(tongue, target).await?)))
     }
 
     /// Begins a turn.
     pub(super) async fn begin(&mut self, turn: TurnId) -> Result<(), Broken> {
-        let Self::Dovecote(line) = self;
-        Ok(line.session.open(&name(turn), &Opening::default()).await?)
+        match self {
+            Self::Dovecote(line) => line.session.open(&name(turn), &Opening::default()).await?,
+            Self::Vendor(line) => line.begin(turn).await?,
+            Self::OpenAi(line) => line.begin(turn),
+        }
+        Ok(())
     }
 
     /// Says more in a turn.
     pub(super) async fn say(&mut self, turn: TurnId, text: &str) -> Result<(), Broken> {
-        let Self::Dovecote(line) = self;
-        Ok(line.session.text(&name(turn), text).await?)
+        match self {
+            Self::Dovecote(line) => line.session.text(&name(turn), text).await?,
+            Self::Vendor(line) => line.say(turn, text).await?,
+            Self::OpenAi(line) => line.say(text),
+        }
+        Ok(())
     }
 
     /// Says that a turn has no more text.
     pub(super) async fn end(&mut self, turn: TurnId) -> Result<(), Broken> {
-        let Self::Dovecote(line) = self;
-        Ok(line.session.end(&name(turn)).await?)
+        match self {
+            Self::Dovecote(line) => Ok(line.session.end(&name(turn)).await?),
+            Self::Vendor(line) => line.end(turn).await,
+            Self::OpenAi(line) => line.end().await,
+        }
     }
 
     /// Interrupts a turn of which so much was heard.
     pub(super) async fn interrupt(&mut self, turn: TurnId, heard: Duration) -> Result<(), Broken> {
-        let Self::Dovecote(line) = self;
-        let played = line.samples(heard);
-        Ok(line.session.cancel(&name(turn), Some(played), CancelAt::Now).await?)
+        match self {
+            Self::Dovecote(line) => {
+                let played = line.samples(heard);
+                line.session.cancel(&name(turn), Some(played), CancelAt::Now).await?;
+            }
+            Self::Vendor(line) => line.interrupt(turn).await?,
+            Self::OpenAi(line) => line.interrupt(turn),
+        }
+        Ok(())
     }
 
     /// What happens next. Nothing is lost when the future is dropped before it is ready.
     pub(super) async fn next(&mut self) -> Result<Signal, Broken> {
-        let Self::Dovecote(line) = self;
-        line.next().await
+        match self {
+            Self::Dovecote(line) => line.next().await,
+            Self::Vendor(line) => line.next().await,
+            Self::OpenAi(line) => line.next().await,
+        }
     }
 
     /// Breaks off as a crash would.
     pub(super) fn reset(self) {
-        let Self::Dovecote(line) = self;
-        line.session.reset();
+        match self {
+            Self::Dovecote(line) => line.session.reset(),
+            Self::Vendor(line) => line.reset(),
+            Self::OpenAi(line) => line.reset(),
+        }
     }
 
     /// Says goodbye, and waits for the answer.
     pub(super) async fn hang_up(self) {
-        let Self::Dovecote(mut line) = self;
-        // Whoever is gone already needs no goodbye.
-        let _ = line.session.end_session(false).await;
-        while let Ok(event) = line.session.next().await {
-            if matches!(event, Event::Closed(_)) {
-                break;
+        match self {
+            Self::Dovecote(mut line) => {
+                // Whoever is gone already needs no goodbye.
+                let _ = line.session.end_session(false).await;
+                while let Ok(event) = line.session.next().await {
+                    if matches!(event, Event::Closed(_)) {
+                        break;
+                    }
+                }
             }
+            Self::Vendor(line) => line.hang_up().await,
+            // Each turn has had a connection of its own.
+            Self::OpenAi(_) => {}
         }
     }
 }
