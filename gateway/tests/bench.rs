@@ -32,7 +32,7 @@ fn callers_who_interrupt_and_break_off_leave_nothing_behind() {
 
 #[test]
 fn clients_of_other_vendors_take_turns_and_interrupt() {
-    for protocol in ["cartesia", "livekit", "openai"] {
+    for protocol in ["cartesia", "livekit", "elevenlabs", "deepgram", "openai"] {
         let mut command = dovecote(&repository(""));
         command.args(["bench", "--protocol", protocol, "--engine", "stub", "--sessions", "3"]);
         command.args(["--seconds", "2", "--barge-in", "0.4", "--seed", "7", "--json"]);
@@ -70,7 +70,6 @@ fn what_cannot_be_measured_is_told() {
         (&["--barge-in", "1.5"], 2, "0 to 1"),
         (&["--barge-in", "0.8", "--disconnects", "0.8"], 2, "more than 1"),
         (&["--texts", "not-there.txt"], 1, "not-there.txt"),
-        (&["--protocol", "deepgram"], 2, "not spoken by bench yet"),
         (&["--bundle", "not-there"], 1, "not-there"),
     ];
     for (args, code, says) in cases {

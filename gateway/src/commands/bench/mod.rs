@@ -20,7 +20,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use cpu_time::ProcessTime;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::runtime::Runtime;
@@ -116,11 +115,6 @@ fn seconds(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Arguments that cannot work, a server that does not start or speak.
 pub fn run(args: &Args, flags: &Flags) -> Result<(), CommandError> {
-    if matches!(args.protocol, Protocol::Elevenlabs | Protocol::Deepgram) {
-        let name = args.protocol.to_possible_value();
-        let name = name.as_ref().map_or("", |value| value.get_name());
-        return Err(CommandError::Usage(format!("--protocol {name} is not spoken by bench yet")));
-    }
     let texts = args.texts.as_deref().map(read).transpose()?;
     let mishaps = Mishaps {
         barge_in: args.barge_in,

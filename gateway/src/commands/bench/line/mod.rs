@@ -91,7 +91,8 @@ impl Line {
             Protocol::Openai => return Ok(Self::OpenAi(Box::new(OpenAi::new(target)))),
             Protocol::Cartesia => Tongue::Cartesia,
             Protocol::Livekit => Tongue::LiveKit,
-            other => return Err(Broken(format!("{other:?} is not spoken yet"))),
+            Protocol::Elevenlabs => Tongue::ElevenLabs,
+            Protocol::Deepgram => Tongue::Deepgram,
         };
         Ok(Self::Vendor(Box::new(Vendor::connect(tongue, target).await?)))
     }

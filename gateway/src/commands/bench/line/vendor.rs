@@ -1,4 +1,4 @@
-//! A line of a vendor's WebSocket protocol. Its sound is 16-bit PCM at 24 kHz in base64, so that its length tells its time.
+//! A line of a vendor's WebSocket protocol. Its sound is 16-bit PCM at 24 kHz, mostly in base64, so that its length tells its time.
 //!
 //! Where a cancel has no answer, a ping is sent behind it: whatever comes before the pong was on its way already.
 
@@ -25,6 +25,8 @@ const VOICE: &str = "bench";
 pub(super) enum Tongue {
     Cartesia,
     LiveKit,
+    ElevenLabs,
+    Deepgram,
 }
 
 /// What a message of the server tells.
@@ -33,6 +35,7 @@ enum Told {
     /// So many bytes of sound.
     Sound(TurnId, u64),
     Done(TurnId),
+    Stopped(TurnId),
     Refused(TurnId, String),
     Nothing,
 }
@@ -56,6 +59,10 @@ impl Vendor {
         let path = match tongue {
             Tongue::Cartesia => "/tts/websocket",
             Tongue::LiveKit => "/v1/tts?model=bench",
+            Tongue::ElevenLabs => {
+                "/v1/text-to-speech/bench/multi-stream-input?output_format=pcm_24000"
+            }
+            Tongue::Deepgram => "/v1/speak?model=bench&encoding=linear16&sample_rate=24000",
         };
         let mut line = Self {
             tongue,
@@ -99,6 +106,8 @@ impl Vendor {
         let message = match self.tongue {
             Tongue::Cartesia => generation(turn, text, true),
             Tongue::LiveKit => json!({"type": "input_transcript", "transcript": text}),
+            Tongue::ElevenLabs => json!({"text": text, "context_id": name(turn)}),
+            Tongue::Deepgram => json!({"type": "Speak", "text": text}),
         };
         self.send(Message::text(message.to_string())).await
     }
@@ -107,19 +116,29 @@ impl Vendor {
         let message = match self.tongue {
             Tongue::Cartesia => generation(turn, "", false),
             Tongue::LiveKit => json!({"type": "session.flush"}),
+            Tongue::ElevenLabs => {
+                let flush = json!({"context_id": name(turn), "flush": true});
+                self.send(Message::text(flush.to_string())).await?;
+                json!({"context_id": name(turn), "close_context": true})
+            }
+            Tongue::Deepgram => json!({"type": "Flush"}),
         };
         self.send(Message::text(message.to_string())).await
     }
 
     pub(super) async fn interrupt(&mut self, turn: TurnId) -> Result<(), Broken> {
         self.stopping = Some(turn);
+        let cancel = match self.tongue {
+            Tongue::Cartesia => json!({"context_id": name(turn), "cancel": true}),
+            // Of text that was not flushed, or for the second time.
+            Tongue::ElevenLabs => json!({"context_id": name(turn), "close_context": true}),
+            Tongue::Deepgram => json!({"type": "Clear"}),
+            Tongue::LiveKit => return self.send(Message::Close(None)).await,
+        };
+        self.send(Message::text(cancel.to_string())).await?;
         match self.tongue {
-            Tongue::Cartesia => {
-                let cancel = json!({"context_id": name(turn), "cancel": true});
-                self.send(Message::text(cancel.to_string())).await?;
-                self.send(Message::Ping(bytes::Bytes::new())).await
-            }
-            Tongue::LiveKit => self.send(Message::Close(None)).await,
+            Tongue::Deepgram => Ok(()),
+            _ => self.send(Message::Ping(bytes::Bytes::new())).await,
         }
     }
 
@@ -142,6 +161,10 @@ impl Vendor {
                     let message = serde_json::from_str(&text).map_err(broken)?;
                     let told = read(self.tongue, &message, self.turn);
                     let signal = self.signal(told);
+                    self.signals.extend(signal);
+                }
+                Some(Ok(Message::Binary(sound))) => {
+                    let signal = self.signal(Told::Sound(self.turn, sound.len() as u64));
                     self.signals.extend(signal);
                 }
                 Some(Ok(Message::Pong(_))) => {
@@ -176,7 +199,13 @@ impl Vendor {
                 *at += bytes;
                 Signal::Sound(turn, sound)
             }
+            // The end of a turn that was interrupted, where it has one.
+            Told::Done(turn) if self.stopping == Some(turn) => return None,
             Told::Done(turn) => Signal::Done(turn),
+            Told::Stopped(turn) => {
+                self.stopping = None;
+                Signal::Stopped(turn)
+            }
             Told::Refused(turn, why) => Signal::Refused { turn, why, retry_after: Duration::ZERO },
             Told::Nothing => return None,
         })
@@ -223,6 +252,20 @@ fn read(tongue: Tongue, message: &Value, turn: TurnId) -> Told {
             "error" => Told::Refused(turn, text("code").to_owned()),
             _ => Told::Nothing,
         },
+        Tongue::ElevenLabs => match turn_of(text("contextId")) {
+            None => Told::Nothing,
+            Some(turn) if message["isFinal"] == true => Told::Done(turn),
+            Some(turn) if message["error"].is_string() => {
+                Told::Refused(turn, text("error").to_owned())
+            }
+            Some(turn) => Told::Sound(turn, decoded_bytes(text("audio"))),
+        },
+        Tongue::Deepgram => match kind {
+            "Flushed" => Told::Done(turn),
+            "Cleared" => Told::Stopped(turn),
+            "Error" => Told::Refused(turn, text("code").to_owned()),
+            _ => Told::Nothing,
+        },
     }
 }
 
@@ -246,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_of_both_are_understood() {
+    fn messages_of_all_are_understood() {
         let chunk = json!({"type": "chunk", "context_id": "t3", "data": "AAAA"});
         assert_eq!(read(Tongue::Cartesia, &chunk, 9), Told::Sound(3, 3));
         let done = json!({"type": "done", "context_id": "t3"});
@@ -257,5 +300,12 @@ mod tests {
         let audio = json!({"type": "output_audio", "audio": "AAAAAAA="});
         assert_eq!(read(Tongue::LiveKit, &audio, 9), Told::Sound(9, 5));
         assert_eq!(read(Tongue::LiveKit, &json!({"type": "done"}), 9), Told::Done(9));
+        let audio = json!({"audio": "AAAA", "isFinal": null, "contextId": "t3"});
+        assert_eq!(read(Tongue::ElevenLabs, &audio, 9), Told::Sound(3, 3));
+        let last = json!({"isFinal": true, "audio": null, "contextId": "t3"});
+        assert_eq!(read(Tongue::ElevenLabs, &last, 9), Told::Done(3));
+        assert_eq!(read(Tongue::Deepgram, &json!({"type": "Flushed"}), 9), Told::Done(9));
+        assert_eq!(read(Tongue::Deepgram, &json!({"type": "Cleared"}), 9), Told::Stopped(9));
+        assert_eq!(read(Tongue::Deepgram, &json!({"type": "Metadata"}), 9), Told::Nothing);
     }
 }
