@@ -3,7 +3,7 @@
 //! Latents rise in four stages from frames to samples. Every layer looks to both sides; a stream gives each sample out as soon
 //! as nothing that is still to come can change it, ten frames behind at these rates, and bit for bit what the whole gives.
 //!
-//! [`Synthesis`] and [`Analysis`] are the parts that X-Codec has too.
+//! `Synthesis` and `Analysis` are the parts that X-Codec has too.
 
 mod analysis;
 mod config;
