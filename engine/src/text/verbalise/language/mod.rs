@@ -297,6 +297,30 @@ pub(super) struct Abbreviation {
     pub(super) kind: Short,
 }
 
+pub(super) const fn short(
+    written: &'static str,
+    spoken: &'static str,
+    kind: Short,
+) -> Abbreviation {
+    Abbreviation { written, spoken, kind }
+}
+
+pub(super) const fn dotted(written: &'static str, spoken: &'static str) -> Abbreviation {
+    short(written, spoken, Short::Dotted)
+}
+
+pub(super) const fn always(written: &'static str, spoken: &'static str) -> Abbreviation {
+    short(written, spoken, Short::Always)
+}
+
+pub(super) const fn number(written: &'static str, spoken: &'static str) -> Abbreviation {
+    short(written, spoken, Short::Number)
+}
+
+pub(super) const fn title(written: &'static str, spoken: &'static str) -> Abbreviation {
+    short(written, spoken, Short::Title)
+}
+
 /// Where a short form is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Short {

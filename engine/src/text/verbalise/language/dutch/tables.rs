@@ -1,6 +1,8 @@
 //! Long tables of Dutch: money, units as they are written, short forms, letters.
 
-use crate::text::verbalise::language::{Abbreviation, Currency, Magnitude, Short};
+use crate::text::verbalise::language::{
+    Abbreviation, Currency, Magnitude, always, dotted, number, title,
+};
 use crate::text::verbalise::names::Gender;
 
 const fn magnitude(
@@ -211,26 +213,6 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("l/100 km", "liter per honderd kilometer|liter per honderd kilometer"),
     ("mmHg", "millimeter kwik|millimeter kwik"),
 ];
-
-const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
-    Abbreviation { written, spoken, kind }
-}
-
-const fn dotted(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Dotted)
-}
-
-const fn always(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Always)
-}
-
-const fn number(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Number)
-}
-
-const fn title(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Title)
-}
 
 /// After the list of short forms of Onze Taal.
 pub(super) const ABBREVIATIONS: &[Abbreviation] = &[

@@ -1,6 +1,6 @@
 //! Long tables of English: units as they are written, short forms, letters.
 
-use crate::text::verbalise::language::{Abbreviation, Short};
+use crate::text::verbalise::language::{Abbreviation, Short, short};
 
 /// Written form and CLDR name. Signs that are also words (`in`, `m`, `a`) stand only behind a number anyway.
 pub(super) const UNITS: &[(&str, &str)] = &[
@@ -161,10 +161,6 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("pp", "percentage point|percentage points"),
     ("kg/m3", "kilogram per cubic meter|kilograms per cubic meter"),
 ];
-
-const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
-    Abbreviation { written, spoken, kind }
-}
 
 /// Titles, addresses, and short words. `no` and `st` have rules of their own beside.
 pub(super) const ABBREVIATIONS: &[Abbreviation] = &[

@@ -1,6 +1,8 @@
 //! Long tables of French: money, units as they are written, short forms, letters.
 
-use crate::text::verbalise::language::{Abbreviation, Currency, Magnitude, Short};
+use crate::text::verbalise::language::{
+    Abbreviation, Currency, Magnitude, Short, always, dotted, number, short, title,
+};
 use crate::text::verbalise::names::Gender;
 
 const fn magnitude(
@@ -250,26 +252,6 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("L/100 km", "litre aux cent kilomètres|litres aux cent kilomètres"),
     ("mmHg", "millimètre de mercure|millimètres de mercure"),
 ];
-
-const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
-    Abbreviation { written, spoken, kind }
-}
-
-const fn dotted(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Dotted)
-}
-
-const fn always(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Always)
-}
-
-const fn number(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Number)
-}
-
-const fn title(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Title)
-}
 
 /// After the list of short forms of the Imprimerie nationale.
 pub(super) const ABBREVIATIONS: &[Abbreviation] = &[

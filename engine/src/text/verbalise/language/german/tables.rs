@@ -1,6 +1,8 @@
 //! Long tables of German: money, units as they are written, short forms, letters.
 
-use crate::text::verbalise::language::{Abbreviation, Currency, Magnitude, Short};
+use crate::text::verbalise::language::{
+    Abbreviation, Currency, Magnitude, always, dotted, number, title,
+};
 use crate::text::verbalise::names::Gender;
 
 const fn magnitude(
@@ -252,26 +254,6 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("l/100km", "Liter auf hundert Kilometer|Liter auf hundert Kilometer"),
     ("mmHg", "Millimeter Quecksilbersäule|Millimeter Quecksilbersäule"),
 ];
-
-const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
-    Abbreviation { written, spoken, kind }
-}
-
-const fn dotted(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Dotted)
-}
-
-const fn always(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Always)
-}
-
-const fn number(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Number)
-}
-
-const fn title(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Title)
-}
 
 /// After the list of short forms of the Duden.
 pub(super) const ABBREVIATIONS: &[Abbreviation] = &[

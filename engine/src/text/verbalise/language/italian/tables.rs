@@ -1,6 +1,6 @@
 //! Long tables of Italian: units as they are written, short forms, letters.
 
-use crate::text::verbalise::language::{Abbreviation, Short};
+use crate::text::verbalise::language::{Abbreviation, Short, short};
 
 /// Beside the metric units: written form and CLDR name, or the words for one and many.
 pub(super) const UNITS: &[(&str, &str)] = &[
@@ -44,10 +44,6 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("pz", "pezzo|pezzi"),
     ("x", "volta|volte"),
 ];
-
-const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
-    Abbreviation { written, spoken, kind }
-}
 
 /// Source: Treccani, "abbreviazioni".
 pub(super) const ABBREVIATIONS: &[Abbreviation] = &[

@@ -1,6 +1,6 @@
 //! Long tables of Portuguese: units as they are written, short forms, letters.
 
-use crate::text::verbalise::language::{Abbreviation, Short};
+use crate::text::verbalise::language::{Abbreviation, Short, short};
 
 /// Beside the metric units: written form and CLDR name, or the words for one and many.
 pub(super) const UNITS: &[(&str, &str)] = &[
@@ -42,10 +42,6 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("un", "unidade|unidades"),
     ("x", "vez|vezes"),
 ];
-
-const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
-    Abbreviation { written, spoken, kind }
-}
 
 /// Source: Vocabulário Ortográfico da Língua Portuguesa (Academia Brasileira de Letras), reductions.
 pub(super) const ABBREVIATIONS: &[Abbreviation] = &[

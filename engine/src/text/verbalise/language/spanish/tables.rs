@@ -1,6 +1,6 @@
 //! Long tables of Spanish: units as they are written, short forms, letters.
 
-use crate::text::verbalise::language::{Abbreviation, Short};
+use crate::text::verbalise::language::{Abbreviation, Short, short};
 
 /// Beside the metric units: written form and CLDR name, or the words for one and many.
 pub(super) const UNITS: &[(&str, &str)] = &[
@@ -49,10 +49,6 @@ pub(super) const UNITS: &[(&str, &str)] = &[
     ("uds", "unidad|unidades"),
     ("x", "vez|veces"),
 ];
-
-const fn short(written: &'static str, spoken: &'static str, kind: Short) -> Abbreviation {
-    Abbreviation { written, spoken, kind }
-}
 
 /// Source: Ortografía de la lengua española (2010), appendix of abbreviations.
 pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
