@@ -40,7 +40,10 @@ fn listen(events: &Events) -> (Vec<f32>, Summary) {
             Event::Chunk { .. }
             | Event::Aligned { .. }
             | Event::ChunkEnd { .. }
-            | Event::Flushed { .. } => {}
+            | Event::Flushed { .. }
+            | Event::Segment { .. }
+            | Event::Text { .. }
+            | Event::SegmentEnd(_) => {}
         }
     }
 }

@@ -6,6 +6,7 @@
 //! ```text
 //! Chunk Aligned Audio Aligned Audio .. Flushed Audio .. Done        the ordinary way
 //! Audio Cancelled                                         nothing follows
+//! Segment Text Text .. SegmentEnd Segment Audio Audio .. SegmentEnd Done       an answer
 //! ```
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use crate::phase::Modality;
 use crate::{Error, Pcm, Speech};
 
 /// Something that happened to a context. The last event is exactly one of `Done`, `Cancelled`, `Failed`.
@@ -54,6 +56,18 @@ pub enum Event {
         /// Samples sent so far.
         samples: u64,
     },
+    /// An answer goes on with a segment of text or of sound.
+    Segment {
+        /// What it holds.
+        modality: Modality,
+    },
+    /// More of a segment of text. Whole code points: put together they are the text of the segment.
+    Text {
+        /// What comes behind the text so far.
+        delta: String,
+    },
+    /// A segment is complete, and all of it has been told.
+    SegmentEnd(Segment),
     /// The context is complete.
     Done(Summary),
     /// The context was cancelled: nothing of it follows, its memory is free.
@@ -71,6 +85,45 @@ pub struct CharEnd {
     pub sample: u64,
 }
 
+/// A segment of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Segment {
+    /// Text, all of it.
+    Text(String),
+    /// Sound.
+    Audio {
+        /// Frames of codes.
+        frames: usize,
+        /// Frames that were begun and not finished, so that they are not heard: the model ended before.
+        lost: usize,
+    },
+}
+
+/// What an answer took and gave. A guidance companion is not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt that are no sound: text, and the symbols around it.
+    pub prompt_tokens: usize,
+    /// Tokens of the prompt that are sound.
+    pub prompt_audio_tokens: usize,
+    /// Tokens of text that were written.
+    pub text_tokens: usize,
+    /// Frames of sound that were said.
+    pub audio_frames: usize,
+    /// Why it ended.
+    pub finish: Finish,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// The model ended it, or one of the strings did at which it was to stop.
+    #[default]
+    Stop,
+    /// A limit of the request ended one of its segments.
+    Length,
+}
+
 /// What a context came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
@@ -86,6 +139,8 @@ pub struct Summary {
     pub truncated_by_budget: bool,
     /// From the first cut of its text until its first token ran.
     pub queued: Duration,
+    /// What an answer took and gave; `None` of a text that was only spoken.
+    pub usage: Option<Usage>,
 }
 
 /// Why a context failed.

@@ -1,5 +1,6 @@
 //! Continuous batching engine of the Dovecote voice gateway: text in, PCM out. No HTTP, no async runtime.
 
+pub mod answer;
 mod audio;
 pub mod batch;
 pub mod block_manager;
@@ -37,7 +38,7 @@ pub mod turn;
 mod voices;
 mod worker;
 
-pub use event::{CharEnd, Event, Events, Failure, Summary};
+pub use event::{CharEnd, Event, Events, Failure, Finish, Segment, Summary, Usage};
 pub use handle::Handle;
 pub use inspect::{Inspection, StageSize, inspect};
 pub use kernels::matrix::Precision;

@@ -291,6 +291,7 @@ impl Context {
             guard_exhausted: self.guard_exhausted,
             truncated_by_budget: self.truncated_by_budget,
             queued: self.queued,
+            usage: None,
         }
     }
 

@@ -45,6 +45,9 @@ fn listen(events: &Events) -> Heard {
             Event::Failed(failure) => heard.last = Some(Err(failure)),
             Event::Cancelled(_) => panic!("nobody cancelled"),
             Event::Chunk { .. } | Event::Aligned { .. } | Event::Flushed { .. } => {}
+            Event::Segment { .. } | Event::Text { .. } | Event::SegmentEnd(_) => {
+                panic!("the stub only speaks")
+            }
         }
     }
     heard

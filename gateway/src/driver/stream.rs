@@ -107,7 +107,10 @@ impl Stream {
                 Event::Chunk { .. }
                 | Event::Aligned { .. }
                 | Event::ChunkEnd { .. }
-                | Event::Flushed { .. } => {
+                | Event::Flushed { .. }
+                | Event::Segment { .. }
+                | Event::Text { .. }
+                | Event::SegmentEnd(_) => {
                     return Poll::Ready(News::Event(event));
                 }
             }

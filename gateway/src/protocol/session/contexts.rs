@@ -21,6 +21,8 @@ impl Session {
         match event {
             // Comes as packets.
             Event::Audio { .. } => {}
+            // Contexts of this protocol only speak.
+            Event::Segment { .. } | Event::Text { .. } | Event::SegmentEnd(_) => {}
             Event::Chunk { raw, .. } => {
                 context.alignment.chunk(raw);
                 context.settle_marks();
