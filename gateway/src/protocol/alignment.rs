@@ -162,6 +162,14 @@ impl Alignment {
         }
     }
 
+    /// No chunk will follow: gives back what was reserved for more.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        for span in &mut self.spans {
+            span.knots.shrink_to_fit();
+        }
+        self.spans.shrink_to_fit();
+    }
+
     /// Code points that chunks have taken.
     pub(crate) fn taken(&self) -> usize {
         self.spans.last().map_or(0, |s| s.raw.end)

@@ -314,7 +314,16 @@ impl Context {
         self.flushes = VecDeque::new();
         self.marks = VecDeque::new();
         self.marks_due = VecDeque::new();
+        self.ignored = Vec::new();
+        self.manner = Manner::default();
+        if matches!(self.phase, Phase::Cancelled(_)) {
+            // What was heard is in the answer.
+            self.text = String::new();
+            self.alignment = Alignment::default();
+        }
         self.text.shrink_to_fit();
+        self.said.shrink_to_fit();
+        self.alignment.shrink_to_fit();
     }
 
     /// Whether something waits for the wire.
