@@ -14,6 +14,9 @@ use crate::protocol::event::{
     Cancel, ClientEvent, Commit, End, Flush, Open, Opened, Options, TextDelta,
 };
 
+/// Flushes of a context under way beyond which text is not flushed by itself: it is spoken in its turn.
+const FLUSHES_MAX: u32 = 32;
+
 /// All contexts of a connection that the client has not heard the last of.
 pub(super) struct Contexts<T> {
     by_number: BTreeMap<u64, Context<T>>,
@@ -32,6 +35,8 @@ pub(super) struct Context<T> {
     /// Number of the next piece of text.
     seq: u64,
     is_ended: bool,
+    /// Flushes that were not answered.
+    flushes: u32,
     /// What no commit has told of yet, and where in the context's text it begins, in code points.
     script: String,
     script_from: usize,
@@ -73,6 +78,7 @@ impl<T> Contexts<T> {
             handle: None,
             seq: 0,
             is_ended: false,
+            flushes: 0,
             script: String::new(),
             script_from: 0,
             last: String::new(),
@@ -149,8 +155,19 @@ impl<T> Context<T> {
     }
 
     /// Speak what there is.
-    pub(super) fn flush(&self, id: Option<String>) -> Step {
+    pub(super) fn flush(&mut self, id: Option<String>) -> Step {
+        self.flushes += 1;
         Step::Say(ClientEvent::Flush(Flush { ctx: self.number.to_string(), id }))
+    }
+
+    /// Speak what there is, for a client that asks so with every piece of text: nothing if many flushes are under way.
+    pub(super) fn flush_quietly(&mut self) -> Option<Step> {
+        (self.flushes < FLUSHES_MAX).then(|| self.flush(None))
+    }
+
+    /// A flush was answered.
+    pub(super) fn flushed(&mut self) {
+        self.flushes = self.flushes.saturating_sub(1);
     }
 
     /// No more text.

@@ -29,9 +29,6 @@ use crate::protocol::{Frame, SoundFrame, payload};
 use asked::{Message, format};
 use messages::fault;
 
-/// Flushes of a context under way beyond which a piece of text is not flushed by itself: it is spoken in its turn.
-const FLUSHES_MAX: u32 = 32;
-
 /// Cartesia's protocol for one connection.
 pub(crate) struct Cartesia {
     contexts: Contexts<Spoken>,
@@ -43,8 +40,6 @@ pub(crate) struct Cartesia {
 #[derive(Debug)]
 struct Spoken {
     wants_words: bool,
-    /// Flushes that were not answered.
-    flushes: u32,
     /// The part between two flushes that the client asked for, counted from 1, that is being written, and being spoken.
     writing: u32,
     speaking: u32,
@@ -92,7 +87,7 @@ impl Cartesia {
             speed: message.generation_config.as_ref().and_then(|config| config.speed),
             ..Options::default()
         };
-        let spoken = Spoken { wants_words: false, flushes: 0, writing: 1, speaking: 1, at: now };
+        let spoken = Spoken { wants_words: false, writing: 1, speaking: 1, at: now };
         let (context, open) =
             self.contexts.open(message.context_id.clone(), format, options, spoken);
         Ok((context.name.clone(), open))
@@ -212,11 +207,9 @@ fn speak(context: &mut Context<Spoken>, message: &Message) -> Vec<Step> {
     } else if message.flush == Some(true) {
         let id = context.own.writing.to_string();
         context.own.writing += 1;
-        context.own.flushes += 1;
         steps.push(context.flush(Some(id)));
-    } else if in_sentences && !is_blank && context.own.flushes < FLUSHES_MAX {
-        context.own.flushes += 1;
-        steps.push(context.flush(None));
+    } else if in_sentences && !is_blank {
+        steps.extend(context.flush_quietly());
     }
     steps
 }
@@ -229,10 +222,9 @@ fn timestamps(context: &mut Context<Spoken>, commit: &Commit) -> Option<Frame> {
 
 /// The answer to a flush, if the client asked for it.
 fn flushed(context: &mut Context<Spoken>, id: Option<&str>) -> Option<Frame> {
-    let spoken = &mut context.own;
-    spoken.flushes = spoken.flushes.saturating_sub(1);
+    context.flushed();
     let id: u32 = id?.parse().ok()?;
-    spoken.speaking = id + 1;
+    context.own.speaking = id + 1;
     Some(text_frame(&messages::flush_done(&context.name, id)))
 }
 

@@ -127,8 +127,8 @@ impl ElevenLabs {
         if has_text || !is_new {
             steps.push(if is_auto { context.sentence(text) } else { context.text(text) });
         }
-        if (flush || (has_text && is_auto)) && context.own.may_flush() {
-            steps.push(context.flush(None));
+        if flush || (has_text && is_auto) {
+            steps.extend(context.flush_quietly());
         }
         steps
     }
@@ -267,7 +267,7 @@ impl Dialect for ElevenLabs {
             }
             ServerEvent::Flushed { ctx, .. } => {
                 if let Some(context) = self.contexts.of(&ctx) {
-                    context.own.flushes = context.own.flushes.saturating_sub(1);
+                    context.flushed();
                 }
             }
             ServerEvent::Done(end) => return self.done(&end.ctx),

@@ -10,16 +10,11 @@ use super::super::Format;
 use super::asked::Sound;
 use crate::container::{FileError, FileWriter};
 
-/// Flushes of a context under way beyond which a phrase is not flushed by itself: it is spoken in its turn.
-const FLUSHES_MAX: u32 = 32;
-
 /// A context of this protocol.
 pub(super) struct Turn {
     file: Option<FileWriter>,
     /// Sound of the last message of a commit, until it is known which characters it ends with.
     pub(super) held: Option<String>,
-    /// Flushes that were not answered.
-    pub(super) flushes: u32,
     /// What the client said last.
     last: Last,
     /// Where the next message's times count from, in ms of the context.
@@ -41,7 +36,7 @@ enum Last {
 impl Turn {
     pub(super) fn new(sound: &Sound) -> Result<Self, FileError> {
         let file = sound.file.map(FileWriter::of).transpose()?;
-        Ok(Self { file, held: None, flushes: 0, last: Last::Nothing, base_ms: 0 })
+        Ok(Self { file, held: None, last: Last::Nothing, base_ms: 0 })
     }
 
     /// The client says something, or wants to hear what it said.
@@ -61,13 +56,6 @@ impl Turn {
             Last::Phrase => phrases_too,
             Last::Nothing | Last::Flush => false,
         }
-    }
-
-    /// Whether one more flush may be asked for; counts it.
-    pub(super) fn may_flush(&mut self) -> bool {
-        let may = self.flushes < FLUSHES_MAX;
-        self.flushes += u32::from(may);
-        may
     }
 
     /// Sound as a message has it; empty while an encoder keeps it back.
