@@ -99,6 +99,11 @@ impl Deepgram {
         text_frame(&message)
     }
 
+    /// A turn is over, unless it was over for the client before.
+    fn finished(&mut self, ctx: &str) -> Option<Frame> {
+        self.turns.remove(ctx).map(|_| self.ended("Flushed"))
+    }
+
     fn told(&mut self, error: &ErrorEvent) -> Vec<Frame> {
         let code = error.code.name();
         let Some(ctx) = &error.ctx else {
@@ -106,9 +111,7 @@ impl Deepgram {
             let warning = json!({"type": "Warning", "description": error.message, "code": code});
             return if error.fatal { Vec::new() } else { vec![text_frame(&warning)] };
         };
-        if self.turns.remove(ctx).is_none() {
-            return Vec::new();
-        }
+        let Some(flushed) = self.finished(ctx) else { return Vec::new() };
         let mut frames = Vec::new();
         // All of an abandoned turn was spoken; it only lacked its end.
         if error.code != Code::CtxIdle {
@@ -118,7 +121,7 @@ impl Deepgram {
             });
             frames.push(text_frame(&told));
         }
-        frames.push(self.ended("Flushed"));
+        frames.push(flushed);
         frames
     }
 }
@@ -163,15 +166,9 @@ impl Dialect for Deepgram {
     fn say(&mut self, event: ServerEvent, _now: Duration) -> Vec<Frame> {
         match event {
             ServerEvent::Opened(opened) => self.turns.opened(&opened),
-            ServerEvent::Done(end) => {
-                let ended = self.turns.remove(&end.ctx);
-                return ended.map(|_| self.ended("Flushed")).into_iter().collect();
-            }
+            ServerEvent::Done(end) => return self.finished(&end.ctx).into_iter().collect(),
             // Not by the client's wish: then it would not be known here any more.
-            ServerEvent::Cancelled(end) => {
-                let ended = self.turns.remove(&end.ctx);
-                return ended.map(|_| self.ended("Flushed")).into_iter().collect();
-            }
+            ServerEvent::Cancelled(end) => return self.finished(&end.ctx).into_iter().collect(),
             ServerEvent::Error(error) => return self.told(&error),
             _ => {}
         }
