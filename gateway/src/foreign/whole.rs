@@ -3,9 +3,11 @@
 
 use bytes::Bytes;
 use engine::{Event, Request, Summary};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Arc, Catalogue, Gateway};
+use crate::protocol::mend_surrogates;
 use crate::shape::Shape;
 
 /// A request as it comes.
@@ -17,6 +19,18 @@ pub(crate) struct Asking<'a> {
     pub(crate) config: &'a Gateway,
     /// What the client may ask for.
     pub(crate) catalogue: &'a Arc<Catalogue>,
+}
+
+impl Asking<'_> {
+    /// The body, read as JSON. What is no character in it becomes U+FFFD, as in messages: a text cut in the wrong place is
+    /// spoken all the same.
+    ///
+    /// # Errors
+    /// A sentence that says where it is not what was expected.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, String> {
+        let body = String::from_utf8_lossy(self.body);
+        serde_json::from_str(&mend_surrogates(&body)).map_err(|error| error.to_string())
+    }
 }
 
 /// What it asks for.

@@ -12,7 +12,7 @@ use super::{Cartesia, fault, messages};
 use crate::error::Code;
 use crate::foreign::names::Voices;
 use crate::foreign::whole::{Asking, Framing, Refused, Timing, Whole, Word, server_sent, text};
-use crate::protocol::{Codec, mend_surrogates};
+use crate::protocol::Codec;
 use crate::shape::{Samples, Shape};
 
 /// What MP3 is at Cartesia's, unless the request says otherwise.
@@ -48,8 +48,7 @@ impl Cartesia {
 }
 
 fn read(asking: &Asking<'_>) -> Result<Message, Refused> {
-    let body = String::from_utf8_lossy(asking.body);
-    serde_json::from_str(&mend_surrogates(&body)).map_err(|error| refused(&error.to_string()))
+    asking.json().map_err(|reason| refused(&reason))
 }
 
 fn refused(reason: &str) -> Refused {

@@ -10,7 +10,7 @@ use crate::error::Code;
 use crate::foreign::names::Voices;
 use crate::foreign::parameter;
 use crate::foreign::whole::{Asking, Refused, Whole, text};
-use crate::protocol::{Codec, mend_surrogates};
+use crate::protocol::Codec;
 use crate::shape::{Samples, Shape};
 
 /// What a request gets that says nothing, and what MP3 is there.
@@ -31,9 +31,7 @@ impl Deepgram {
     /// # Errors
     /// What cannot be spoken.
     pub(crate) fn file(asking: &Asking<'_>) -> Result<Whole, Refused> {
-        let body = String::from_utf8_lossy(asking.body);
-        let body: Body = serde_json::from_str(&mend_surrogates(&body))
-            .map_err(|error| refused(Code::BadMessage, &error.to_string()))?;
+        let body: Body = asking.json().map_err(|reason| refused(Code::BadMessage, &reason))?;
         let bad = |reason: String| refused(Code::BadOption, &reason);
         let query = |name: &str| parameter(asking.query, name);
         let shape = shape(&query).map_err(bad)?;

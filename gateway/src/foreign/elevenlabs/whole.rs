@@ -22,7 +22,7 @@ use crate::error::Code;
 use crate::foreign::names::Voices;
 use crate::foreign::parameter;
 use crate::foreign::whole::{Asking, Framing, Refused, Timing, Whole, Word, text};
-use crate::protocol::{Codec, mend_surrogates};
+use crate::protocol::Codec;
 use crate::shape::{Samples, Shape};
 
 /// The body as it comes. What is not here has no meaning for the models.
@@ -63,9 +63,7 @@ impl ElevenLabs {
 }
 
 fn whole(asking: &Asking<'_>, framing: Option<Box<dyn Framing>>) -> Result<Whole, Refused> {
-    let body = String::from_utf8_lossy(asking.body);
-    let body: Body = serde_json::from_str(&mend_surrogates(&body))
-        .map_err(|error| refused(Code::BadMessage, &error.to_string()))?;
+    let body: Body = asking.json().map_err(|reason| refused(Code::BadMessage, &reason))?;
     let bad = |reason: String| refused(Code::BadOption, &reason);
     let format = parameter(asking.query, "output_format");
     let shape = shape(format.as_deref().unwrap_or(DEFAULT_FORMAT)).map_err(bad)?;

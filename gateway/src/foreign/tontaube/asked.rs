@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use crate::config::Gateway;
 use crate::foreign::whole::Refused;
 use crate::protocol::event::{Options, Prefix, Sampling, TextRules};
-use crate::protocol::mend_surrogates;
 
 /// What ends a segment that does not end by itself.
 const ENDS: &[char] = &['.', '!', '?', ';', ':', ','];
@@ -104,9 +103,7 @@ impl Asked {
     ///
     /// # Errors
     /// A sentence that names the field and what is allowed.
-    pub(super) fn read(body: &str, config: &Gateway) -> Result<Self, String> {
-        let mut value: Value =
-            serde_json::from_str(&mend_surrogates(body)).map_err(|error| error.to_string())?;
+    pub(super) fn read(mut value: Value, config: &Gateway) -> Result<Self, String> {
         if let Some(instances) = value.get_mut("instances") {
             value = match instances {
                 Value::Array(all) if all.len() == 1 => all.remove(0),

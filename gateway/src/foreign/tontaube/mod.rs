@@ -88,6 +88,7 @@ impl Tontaube {
     }
 
     fn ask(&mut self, message: &str) -> Result<Vec<Step>, String> {
+        let message = serde_json::from_str(message).map_err(|error| error.to_string())?;
         let asked = Asked::read(message, &self.config)?;
         if asked.kind.is_some_and(|kind| kind != Kind::Opus) {
             return Err("format here is opus".to_owned());
@@ -114,8 +115,8 @@ impl Tontaube {
 }
 
 fn read(asking: &Asking<'_>) -> Result<Asked, Refused> {
-    let body = String::from_utf8_lossy(asking.body);
-    Asked::read(&body, asking.config).map_err(|reason| refused(&reason))
+    let asked = asking.json().and_then(|body| Asked::read(body, asking.config));
+    asked.map_err(|reason| refused(&reason))
 }
 
 fn whole(
