@@ -64,7 +64,8 @@ class Player extends AudioWorkletProcessor {
     if (id <= this.#id) return;
     this.#id = id;
     this.#left = this.#played;
-    this.#written = this.#played = this.#gaps = 0;
+    // What was heard of the passage before is no loudness of this one.
+    this.#written = this.#played = this.#gaps = this.#peak = 0;
     this.#isPlaying = this.#isHeld = this.#hasAll = false;
   }
 

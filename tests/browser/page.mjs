@@ -6,16 +6,31 @@ import assert from "node:assert/strict";
 const PATIENCE_MS = 60_000;
 /** What the nano voice is far above when it speaks, and no silence reaches. */
 const LOUD = 0.02;
+/** Reports in which silence has to last: 0.4 s. */
+const REPORTS = 10;
 
-/** Writes down what the audio thread says it plays; the page does not know of it. */
+/**
+ * Writes down what the audio thread says it plays, and what the page last asked it to clear; the page does not know of it.
+ * A report has the number of the clear before it.
+ */
 function eavesdrop() {
   const Original = globalThis.AudioWorkletNode;
   globalThis.reports = [];
+  globalThis.askedToClear = 0;
   globalThis.AudioWorkletNode = class extends Original {
     constructor(audio, name, options) {
       super(audio, name, options);
       if (name !== "dovecote-player") return;
-      this.port.addEventListener("message", ({ data }) => data.type === "report" && globalThis.reports.push(data));
+      let cleared = 0;
+      this.port.addEventListener("message", ({ data }) => {
+        if (data.type === "cleared") cleared = data.id;
+        if (data.type === "report") globalThis.reports.push({ ...data, cleared });
+      });
+      const post = this.port.postMessage.bind(this.port);
+      this.port.postMessage = (message, moved) => {
+        if (message.type === "clear") globalThis.askedToClear = message.id;
+        post(message, moved);
+      };
     }
   };
 }
@@ -90,11 +105,12 @@ export class Visit {
     return this.status("heard");
   }
 
-  /** Demands that nothing more is played: the reports of the next moments have no sound in them. */
+  /** Demands that nothing more is played: the first reports behind the latest clear have no sound in them. */
   async isSilent() {
-    await this.page.evaluate(() => (reports.length = 0));
-    await this.page.waitForFunction(() => reports.length >= 10);
-    assert.deepEqual(await this.page.evaluate(() => reports.filter(({ peak, played }) => peak > 0 || played > 0)), []);
+    // Reports of the time before may still be under way; their number tells them apart.
+    await this.page.waitForFunction((some) => reports.filter(({ cleared }) => cleared === askedToClear).length >= some, REPORTS);
+    const told = await this.page.evaluate(() => reports.filter(({ cleared }) => cleared === askedToClear));
+    assert.deepEqual(told.filter(({ peak, played }) => peak > 0 || played > 0), []);
   }
 
   /** What the root element says of the page. */
