@@ -19,6 +19,7 @@ pub mod reconstruct;
 pub mod recording;
 pub mod resample;
 pub mod seanet;
+pub mod streaming;
 pub mod vibevoice;
 pub mod w2vbert;
 pub mod wav;
