@@ -4,10 +4,12 @@
 //! nano/               dovecote.json  cb0 cb1 cb2 cb3  codec
 //! the public release                 cb0 cb1 cb2 cb3  dualcodec vibevoice [w2v-bert-2.0]
 //! ```
+//! What a speech language model is made of is told in [`speech`].
 
 mod manifest;
 mod object;
 mod reach;
+pub mod speech;
 mod voices;
 
 use std::collections::BTreeSet;
@@ -25,10 +27,39 @@ pub use voices::{Prompt, PromptRules, Voice, VoicePrompt};
 
 use crate::models::config::{StageConfig, open_stage};
 use crate::text::ids::CharacterIds;
+use speech::SpeechBundle;
 
+/// What a bundle says of itself stands in this file.
+pub(crate) const MANIFEST: &str = "dovecote.json";
 pub(crate) const TOKENIZER: &str = "tokenizer.json";
 
-/// A bundle whose parts fit each other.
+/// What a folder holds.
+#[derive(Debug, Clone)]
+pub enum Opened {
+    /// A voice of family `tontaube`.
+    Voice(Box<Bundle>),
+    /// A speech language model.
+    Speech(Box<SpeechBundle>),
+}
+
+/// Reads a bundle of any family.
+///
+/// # Errors
+/// As [`Bundle::open`].
+pub fn open(root: &Path) -> Result<Opened, LoadError> {
+    #[derive(Deserialize)]
+    struct Named {
+        family: Option<String>,
+    }
+    let file = root.join(MANIFEST);
+    let named = file.exists().then(|| read_json::<Named>(&file)).transpose()?;
+    if named.and_then(|n| n.family).as_deref() == Some(speech::FAMILY) {
+        return Ok(Opened::Speech(Box::new(SpeechBundle::open(root)?)));
+    }
+    Ok(Opened::Voice(Box::new(Bundle::open(root)?)))
+}
+
+/// A voice whose parts fit each other.
 #[derive(Debug, Clone)]
 pub struct Bundle {
     /// Its folder.
@@ -90,7 +121,7 @@ impl Bundle {
     /// # Errors
     /// The first part that is missing, damaged, or at odds with another, by file and field.
     pub fn open(root: &Path) -> Result<Self, LoadError> {
-        let file = root.join("dovecote.json");
+        let file = root.join(MANIFEST);
         let manifest = if !file.exists() && root.join("cb0").is_dir() {
             Manifest::release()
         } else {

@@ -90,17 +90,22 @@ impl Prompt {
 
 /// Reads the prompt of a voice; what is not a code file is taken for a recording, which is only looked for.
 pub(super) fn read(file: &Path, rules: &PromptRules) -> Result<VoicePrompt, LoadError> {
-    let rows = match file.extension().and_then(|e| e.to_str()) {
-        Some("json") => read_json(file)?,
-        Some("safetensors") => tensor_rows(file)?,
-        _ => {
-            let open = std::fs::File::open(file);
-            open.map_err(|source| LoadError::Io { file: file.to_path_buf(), source })?;
-            return Ok(VoicePrompt::Audio(file.to_path_buf()));
-        }
+    let Some(rows) = read_rows(file)? else {
+        let open = std::fs::File::open(file);
+        open.map_err(|source| LoadError::Io { file: file.to_path_buf(), source })?;
+        return Ok(VoicePrompt::Audio(file.to_path_buf()));
     };
     let prompt = Prompt::from_rows(rows, rules).map_err(|e| LoadError::malformed(file, e))?;
     Ok(VoicePrompt::Codes(prompt))
+}
+
+/// Reads `[rows][frames]` of codes; none when the file's name does not say that it holds any.
+pub(super) fn read_rows(file: &Path) -> Result<Option<Vec<Vec<u16>>>, LoadError> {
+    match file.extension().and_then(|e| e.to_str()) {
+        Some("json") => read_json(file).map(Some),
+        Some("safetensors") => tensor_rows(file).map(Some),
+        _ => Ok(None),
+    }
 }
 
 fn tensor_rows(file: &Path) -> Result<Vec<Vec<u16>>, LoadError> {

@@ -8,6 +8,8 @@
 
 mod read;
 
+pub(super) use read::{at_least, check_format, inside, verbalizer};
+
 use std::ops::RangeInclusive;
 
 use serde::Deserialize;

@@ -11,6 +11,7 @@ use super::{
     SamplingDefaults, Silence, TRIES, Trailing, Verbalizer, VoiceEntry,
 };
 use crate::bundle::object::Object;
+use crate::bundle::speech::FAMILY as SPEECH_FAMILY;
 use crate::sampler::Sampling;
 use crate::text::ids::{IdError, Language};
 use crate::text::{CHUNK_CHARS, Conventions, LOOKAHEAD_CHARS};
@@ -68,17 +69,29 @@ impl Manifest {
     }
 }
 
-fn check_kind(o: &mut Object<'_>) -> Result<(), LoadError> {
+/// Checks that this program reads the version of the format.
+pub(in crate::bundle) fn check_format(o: &mut Object<'_>) -> Result<(), LoadError> {
     match o.need("format")? {
-        FORMAT => {}
+        FORMAT => Ok(()),
         other => {
             let reason = format!("is {other}, this program reads format {FORMAT}");
-            return Err(o.wrong("format", reason));
+            Err(o.wrong("format", reason))
         }
     }
+}
+
+fn check_kind(o: &mut Object<'_>) -> Result<(), LoadError> {
+    check_format(o)?;
     match o.need::<String>("family")?.as_str() {
         "tontaube" => Ok(()),
-        other => Err(o.wrong("family", format!("`{other}` is not supported, `tontaube` is"))),
+        SPEECH_FAMILY => {
+            let reason = format!("`{SPEECH_FAMILY}` is a speech language model, not a voice");
+            Err(o.wrong("family", reason))
+        }
+        other => {
+            let reason = format!("`{other}` is neither `tontaube` nor `{SPEECH_FAMILY}`");
+            Err(o.wrong("family", reason))
+        }
     }
 }
 
@@ -220,7 +233,8 @@ fn voices(
     Ok(voices)
 }
 
-fn verbalizer(o: &mut Object<'_>) -> Result<Option<Verbalizer>, LoadError> {
+/// The model that verbalises, where a bundle has one.
+pub(in crate::bundle) fn verbalizer(o: &mut Object<'_>) -> Result<Option<Verbalizer>, LoadError> {
     let Some(mut v) = o.optional("verbalizer")? else { return Ok(None) };
     let path = v.need("path")?;
     let verbalizer = Verbalizer {
@@ -266,7 +280,8 @@ fn one_of<T: Clone + ToString>(
     })
 }
 
-fn at_least(
+/// A whole number with a least value, or a default.
+pub(in crate::bundle) fn at_least(
     o: &mut Object<'_>,
     field: &str,
     default: usize,
@@ -280,7 +295,11 @@ fn at_least(
 }
 
 /// A path that cannot leave the bundle.
-fn inside(o: &Object<'_>, field: &str, path: String) -> Result<String, LoadError> {
+pub(in crate::bundle) fn inside(
+    o: &Object<'_>,
+    field: &str,
+    path: String,
+) -> Result<String, LoadError> {
     let plain = Path::new(&path).components().all(|c| matches!(c, Component::Normal(_)));
     if plain && !path.is_empty() {
         return Ok(path);
@@ -395,7 +414,8 @@ mod tests {
     fn faults_at_the_top_name_file_and_field() {
         refuses(&[
             ("format", json!(2), "field `format`: is 2"),
-            ("family", json!("speechlm"), "field `family`: `speechlm` is not supported"),
+            ("family", json!("speechlm"), "field `family`: `speechlm` is a speech language model"),
+            ("family", json!("bark"), "field `family`: `bark` is neither `tontaube` nor"),
             ("name", Value::Null, "field `name`: missing"),
             ("license", json!(7), "field `license`: invalid type"),
             ("licence", json!("x"), "field `licence`: unknown field"),

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use codecs::weights::LoadError;
 
+use crate::delay::Ending;
 use crate::layout::{NOTHING, StreamIds};
 use crate::models::backbone::{Backbone, Block};
 use crate::models::fields::Fields;
-use crate::phase::{BagpiperIds, OpusLmIds};
+use crate::phase::{Bagpiper, BagpiperIds, Machine, OpusLm, OpusLmIds, Plan, PlanError};
 
 /// What stands before the names of OpusLM's layers.
 const OPUSLM_PREFIX: &str = "corelm.decoders.";
@@ -35,6 +36,37 @@ pub enum Family {
     Bagpiper(Arc<BagpiperIds>),
     /// OpusLM and its dialogue model: every stream counts, 0 too.
     OpusLm(Arc<OpusLmIds>),
+}
+
+impl Family {
+    /// Ids of the streams of codes; none in a model of text alone.
+    pub fn streams(&self) -> &[StreamIds] {
+        match self {
+            Self::Text => &[],
+            Self::Bagpiper(ids) => &ids.streams,
+            Self::OpusLm(ids) => &ids.streams,
+        }
+    }
+
+    /// How its sounds end.
+    pub fn ending(&self) -> Ending {
+        match self {
+            Self::Text | Self::Bagpiper(_) => Ending::Padded,
+            Self::OpusLm(_) => Ending::Flushed,
+        }
+    }
+
+    /// The state of a turn behind its prompt.
+    ///
+    /// # Errors
+    /// The plan is none that the model can follow.
+    pub fn machine(&self, plan: Plan) -> Result<Machine, PlanError> {
+        match self {
+            Self::Text => Err(PlanError::Order("a model of text alone", plan.order)),
+            Self::Bagpiper(ids) => Ok(Machine::Bagpiper(Bagpiper::new(ids.clone(), plan)?)),
+            Self::OpusLm(ids) => Ok(Machine::OpusLm(OpusLm::new(ids.clone(), plan)?)),
+        }
+    }
 }
 
 impl SpeechConfig {
@@ -68,11 +100,7 @@ impl SpeechConfig {
 
     /// Ids that a token has.
     pub fn streams(&self) -> usize {
-        match &self.family {
-            Family::Text => 1,
-            Family::Bagpiper(ids) => ids.streams.len(),
-            Family::OpusLm(ids) => ids.streams.len(),
-        }
+        self.family.streams().len().max(1)
     }
 
     /// Ids of text, where the vocabulary has others beside them.
@@ -87,12 +115,14 @@ impl SpeechConfig {
 
     /// What the heads of the streams behind the first choose from.
     pub fn other_heads(&self) -> Vec<Range<u32>> {
-        let streams = match &self.family {
-            Family::Text => return Vec::new(),
-            Family::Bagpiper(ids) => &ids.streams,
-            Family::OpusLm(ids) => &ids.streams,
-        };
-        streams[1..].iter().map(StreamIds::head).collect()
+        self.family.streams().iter().skip(1).map(StreamIds::head).collect()
+    }
+
+    /// Numbers of the network that are loaded.
+    pub fn parameters(&self) -> usize {
+        let Backbone { vocabulary, hidden, .. } = self.backbone;
+        let head = if self.tied { 0 } else { vocabulary * hidden };
+        self.backbone.parameters() + head + self.family.streams().len() * hidden
     }
 }
 
