@@ -9,7 +9,7 @@ from .server import Servers
 from .suite import Case, play
 
 # Modules by the clients in them, in the order in which they are played: those of SDKs, and those of agent frameworks.
-SDKS = ["native_python", "openai_sdk", "openai_node", "cartesia_sdk", "cartesia_node", "elevenlabs_sdk", "deepgram_sdk", "deepgram_node"]
+SDKS = ["native_python", "native_resume", "openai_sdk", "openai_node", "cartesia_sdk", "cartesia_node", "elevenlabs_sdk", "deepgram_sdk", "deepgram_node"]
 FRAMEWORKS = [
     "native_pipecat",
     "openai_pipecat", "openai_livekit",

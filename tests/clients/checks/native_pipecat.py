@@ -17,6 +17,7 @@ from .pipecat_agent import Agent
 from .pipecat_rig import PIPELINE_RATE
 from .server import KEY, Server, Servers
 from .suite import Suite
+from .wire import Wire
 
 # Between what the transport has written and what the service takes for played: some writes of 40 ms, on a loop that is busy.
 POSITION_TOLERANCE_S = 0.2
@@ -28,7 +29,7 @@ suite = Suite("dovecote-pipecat")
 AT_ONCE = {"flow": {"max_ahead_ms": 60_000}}
 
 
-def make(server: Server, key: str = KEY, **options: object) -> DovecoteTTSService:
+def make(server: Server | Wire, key: str = KEY, **options: object) -> DovecoteTTSService:
     return DovecoteTTSService(url=server.http, api_key=key, options=AT_ONCE, **options)
 
 
@@ -48,11 +49,11 @@ class HeardAgent(Agent):
             self.heard.append(heard)
 
 
-async def interrupt(agent: HeardAgent, text: str) -> int:
-    """The user speaks; demands that the context has the heard words, and that they fit what was played until then."""
-    before_s = agent.loudspeaker.written_s
+async def interrupt(agent: HeardAgent, text: str, begun_s: float = 0) -> int:
+    """The user speaks; demands that the context has the heard words, and that they fit what was played since `begun_s`."""
+    before_s = agent.loudspeaker.written_s - begun_s
     place = await agent.line.interrupt()
-    after_s = agent.loudspeaker.written_s
+    after_s = agent.loudspeaker.written_s - begun_s
     heard = agent.heard[-1]
     assert heard and agent.said[-1] == heard.text, f"{agent.said} for {heard}"
     assert text.startswith(heard.text) and text[heard.text_to] == " " and heard.text_to > 0
@@ -65,7 +66,7 @@ async def interrupt(agent: HeardAgent, text: str) -> int:
 
 @suite.case("barge-in while it is being made: the heard words")
 async def heard_in_the_middle(servers: Servers) -> None:
-    await heard(await servers.get("slow"), is_made=False)
+    await heard(await servers.get("small"), is_made=False)
 
 
 @suite.case("barge-in when all is made: the heard words")
@@ -133,13 +134,53 @@ async def spoken_by_application(servers: Servers) -> None:
         await interrupt(agent, texts.LONG)
 
 
-@suite.case("the server goes during a turn: the words that are known")
-async def without_server(servers: Servers) -> None:
-    server = await servers.get("fast")
+@suite.case("two barge-ins in a row: the heard words of each")
+async def twice(servers: Servers) -> None:
+    server = await servers.get("slow")
+    async with HeardAgent(make(server)) as agent:
+        for turn in (1, 2):
+            begun_s = agent.loudspeaker.written_s
+            await agent.line.say(texts.LONG)
+            await agent.until_played(begun_s + turn)
+            await interrupt(agent, texts.LONG, begun_s)
+            assert len(agent.said) == turn
+        first, second = agent.heard
+        assert first.text_to < second.text_to and agent.said == [first.text, second.text]
+        agent.line.check_no_errors()
+
+
+@suite.case("a second barge-in into what is silent already")
+async def twice_at_once(servers: Servers) -> None:
+    server = await servers.get("slow")
     async with HeardAgent(make(server)) as agent:
         await agent.line.say(texts.LONG)
         await agent.until_played(1.5)
-        agent.service._client._socket.transport.abort()
+        await interrupt(agent, texts.LONG)
+        said = agent.said
+        await agent.line.interrupt()
+        assert agent.said == said and len(agent.heard) == 1
+
+
+@suite.case("a connection lost during a turn: it goes on, and the heard words")
+async def resumed(servers: Servers) -> None:
+    server = await servers.get("slow")
+    async with Wire(server) as wire, HeardAgent(make(wire)) as agent:
+        await agent.line.say(texts.LONG)
+        await agent.until_played(0.5)
+        wire.cut()
+        await agent.until_played(3)
+        await interrupt(agent, texts.LONG)
+        assert agent.heard[0].is_exact
+        agent.line.check_no_errors()
+
+
+@suite.case("the server goes during a turn: the words that are known")
+async def without_server(servers: Servers) -> None:
+    server = await servers.get("fast")
+    async with Wire(server) as wire, HeardAgent(make(wire)) as agent:
+        await agent.line.say(texts.LONG)
+        await agent.until_played(1.5)
+        wire.take_down()
         await agent.line.interrupt()
         assert agent.heard == [None] and len(agent.said) == 1
         assert texts.LONG.startswith(agent.said[0]) and 0 < len(agent.said[0]) < len(texts.LONG) / 2

@@ -1,8 +1,11 @@
 """The Python client in clients/python."""
 
 import asyncio
+import sys
+from pathlib import Path
 
-from dovecote import Client, Commit, ContextError, Done, Flushed, Heard, Mark, Pressure, Refused, SessionError, Sound
+import dovecote
+from dovecote import Client, Commit, ContextError, Done, Flushed, Heard, Mark, Refused, SessionError, Sound
 from websockets.asyncio.server import serve
 
 from . import sound, texts
@@ -128,6 +131,34 @@ async def barge_in_late(servers: Servers) -> None:
         await whole_turn(client, server, texts.SHORT)
 
 
+@suite.case("barge-in at the end of a word, of a sentence")
+async def barge_in_softly(servers: Servers) -> None:
+    server = await servers.get("slow")
+    async with await session(server) as client:
+        for at in ("word", "sentence"):
+            context = await client.open()
+            await send_all(context, texts.LONG)
+            samples, cancel, words = 0, None, []
+            async for event in context:
+                if isinstance(event, Sound):
+                    samples = event.pos + len(event.data) // 2
+                if isinstance(event, Commit):
+                    words += event.words
+                    # A little into a word.
+                    played = words[3].pos_from + 1
+                    cancel = cancel or asyncio.create_task(context.cancel(played, at=at))
+            heard = await cancel
+            # To its end, and its sound came up to there.
+            assert not heard.is_partial and texts.LONG.startswith(heard.text) and samples >= heard.played > played
+            if at == "word":
+                assert heard.text == texts.LONG[: words[3].text_to] and heard.played >= words[3].pos_to
+            else:
+                assert heard.text.endswith("hour.")
+            assert context.heard == heard and context.is_over
+            await server.until_idle()
+        await whole_turn(client, server, texts.SHORT)
+
+
 @suite.case("the next turn replaces what is being said")
 async def replaces(servers: Servers) -> None:
     server = await servers.get("slow")
@@ -179,18 +210,8 @@ async def refusals(servers: Servers) -> None:
         await whole_turn(client, fast, texts.SHORT)
 
 
-@suite.case("limits: too much text, nobody reads")
+@suite.case("limits: nobody reads")
 async def limits(servers: Servers) -> None:
-    server = await servers.get("slow")
-    async with await session(server) as client:
-        context = await client.open()
-        limit = client.ready["limits"]["max_pending_chars"]
-        for _ in range(limit // len(texts.LONG) + 2):
-            await context.send(texts.LONG)
-        got = []
-        error = await refusal(ContextError, drained(context, got))
-        assert error.code == "text_overflow" and any(isinstance(event, Pressure) for event in got)
-        await server.until_idle()
     fast = await servers.get("fast")
     async with await session(fast, max_unread_bytes=48_000) as client:
         context = await client.open()
@@ -229,10 +250,19 @@ async def nano(servers: Servers) -> None:
     assert 0.8 < len(samples) / client.sample_rate < 6 and not sound.is_silent(samples)
 
 
-async def drained(context, into: list | None = None) -> None:
-    async for event in context:
-        if into is not None:
-            into.append(event)
+@suite.case("its types are sound")
+async def typed(_: Servers) -> None:
+    checker = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--exclude", "pipecat", Path(dovecote.__file__).parent,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    told, _ = await checker.communicate()
+    assert checker.returncode == 0, told.decode()
+
+
+async def drained(context) -> None:
+    async for _ in context:
+        pass
 
 
 def fields(heard: Heard) -> dict:

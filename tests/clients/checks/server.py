@@ -31,7 +31,22 @@ ARGUMENTS = {
     "slow": ["--engine", "stub-live", "--script", '{"rtf": 0.3}'],
     "small": ["--engine", "stub-live", "--script", '{"rtf": 0.7}', "--max-sessions", "1"],
     "closed": ["--engine", "stub-live", "--script", '{"rtf": 0}'],
+    "narrow": ["--engine", "stub-live", "--script", '{"rtf": 0.05}'],
     "nano": [],
+}
+# What some have in a file: one key and the secret of one LiveKit project, and room for little text.
+SETTINGS = {
+    "closed": f"""
+        [[auth.keys]]
+        id = "checks"
+        sha256 = "{hashlib.sha256(KEY.encode()).hexdigest()}"
+        [livekit.secrets]
+        {LIVEKIT[0]} = "{LIVEKIT[1]}"
+    """,
+    "narrow": """
+        [limits]
+        max_pending_chars = 200
+    """,
 }
 
 
@@ -131,8 +146,8 @@ class Servers:
         is_stub = "--engine" in arguments
         if is_stub:
             arguments += ["--control", "127.0.0.1:0"]
-        if base == "closed":
-            arguments += ["--config", str(self._locks())]
+        if base in SETTINGS:
+            arguments += ["--config", str(self._settings(base))]
         certificate = self._certificate() if tls else None
         if certificate:
             arguments += ["--tls-cert", str(certificate), "--tls-key", str(certificate)]
@@ -150,14 +165,9 @@ class Servers:
             raise
         return server
 
-    def _locks(self) -> Path:
-        """Settings with one key, and the secret of one LiveKit project."""
-        path = Path(self._folder.name) / "closed.toml"
-        digest = hashlib.sha256(KEY.encode()).hexdigest()
-        key, secret = LIVEKIT
-        path.write_text(
-            f'[[auth.keys]]\nid = "checks"\nsha256 = "{digest}"\n[livekit.secrets]\n{key} = "{secret}"\n'
-        )
+    def _settings(self, kind: str) -> Path:
+        path = Path(self._folder.name) / f"{kind}.toml"
+        path.write_text(SETTINGS[kind])
         return path
 
     def _certificate(self) -> Path:

@@ -19,7 +19,7 @@ class Refused(DovecoteError):
 
 
 class ConnectionLost(DovecoteError):
-    """The connection is gone, and everything that was spoken on it."""
+    """The connection is gone for good, and everything that was spoken on it."""
 
 
 class SessionError(DovecoteError):
