@@ -53,9 +53,20 @@ impl Number {
         } else {
             (own, own_end)
         };
+        let (number, end) = Self::regrouped(*scan, swapped).unwrap_or((number, end));
         let (number, end) = number.with_other_mark(end, marks);
         *scan = end;
         Some(number)
+    }
+
+    /// Two groups or more behind the other mark can be nothing else: 6,492,000 where a comma is the decimal mark.
+    fn regrouped(scan: Scan<'_>, swapped: Marks) -> Option<(Self, Scan<'_>)> {
+        if swapped.group != ',' {
+            return None;
+        }
+        let (number, end) = Self::read_with(scan, swapped)?;
+        let groups = end.since(scan).iter().filter(|&&c| c == ',').count();
+        (groups >= 2).then_some((number, end))
     }
 
     /// The fraction behind a mark that is no decimal mark here but can be nothing else: 3.12 where a comma stands there,
@@ -160,6 +171,8 @@ mod tests {
             ("de-CH", "1'234.5", "1234.5", 7),
             ("en", "2024 150", "2024", 4),
             ("fr", "2024 150", "2024", 4),
+            ("de", "6,492,000", "6492000", 9),
+            ("de", "6,492,00", "6.492", 5),
             ("en", "x", "", 0),
         ] {
             assert_eq!(read(tag, text), (number.to_owned(), chars), "{tag} {text}");

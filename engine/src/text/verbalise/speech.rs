@@ -99,7 +99,12 @@ impl Speech {
         }
         match number.value() {
             Some(n) if number.fraction.is_empty() => out.push_str(&whole(n)),
-            Some(_) if number.whole.is_empty() => {}
+            Some(_) if number.whole.is_empty() => {
+                // "point five", but "null Komma fünf"
+                if self.words().oh.is_empty() {
+                    out.push_str(&self.count(0));
+                }
+            }
             Some(n) => out.push_str(&self.count(n)),
             None => out.push_str(&self.digits(&number.whole)),
         }
@@ -107,7 +112,7 @@ impl Speech {
             let language = self.language();
             let comma = self.tongue.locale.marks().decimal == ',';
             let point = self.tongue.rules.point(language.cardinals[0], comma);
-            let gap = if number.whole.is_empty() { "" } else { " " };
+            let gap = if out.is_empty() || out.ends_with(' ') { "" } else { " " };
             out = match number.pointed {
                 true => format!("{out}{gap}{} {}", words.dot, self.version_part(&number.fraction)),
                 false => {
@@ -167,6 +172,12 @@ impl Speech {
                 first + &letters.as_str().to_lowercase()
             }
         }
+    }
+
+    /// Digits of a name that somebody chose: pairs where people say them, else, if there are many, one by one.
+    pub(super) fn name_digits(&self, digits: &str) -> String {
+        let pairs = digits.len() <= 2 || !self.words().oh.is_empty();
+        if pairs { self.pairs(digits) } else { self.digits(digits) }
     }
 
     /// Numbers of a name, in the pairs that people say them in: 747 as seven forty-seven, 4090 as forty ninety; as one

@@ -172,7 +172,7 @@ pub(super) fn sign(c: char, last: bool, speech: &Speech) -> Option<&'static str>
         '#' => words.hash,
         '=' => words.equals,
         '?' => words.question_mark,
-        '&' => words.and,
+        '&' => words.ampersand,
         '~' => words.tilde,
         '%' => words.percent,
         '+' => words.plus,
@@ -186,7 +186,7 @@ fn part(text: &str, speech: &Speech) -> String {
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return match text.parse() {
             Ok(n) if text.len() <= 2 && !text.starts_with('0') => speech.count(n),
-            _ if text.len() == 4 => speech.pairs(text),
+            _ if text.len() == 4 => speech.name_digits(text),
             _ => speech.digits(text),
         };
     }
@@ -196,6 +196,9 @@ fn part(text: &str, speech: &Speech) -> String {
     let count = text.chars().count();
     if capitals::is_acronym(&upper, speech) || ["com", "org", "net", "mil"].contains(&text) {
         return text.to_owned();
+    }
+    if text == "jpg" {
+        return "jpeg".to_owned();
     }
     let country = count == 2
         && COUNTRIES.contains(&text)

@@ -1,6 +1,7 @@
 //! Names with letters and digits in one: models, serial numbers, identifiers of programs.
 
 use super::{Reading, capitals, measure};
+use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
 
@@ -15,7 +16,7 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         return Some(read);
     }
     let mut end = scan;
-    let parts = parts(&mut end);
+    let (parts, hyphens) = parts(&mut end);
     let digits = parts.iter().any(|p| p[0].is_ascii_digit());
     let letters = parts.iter().any(|p| p[0].is_alphabetic());
     if !digits || !letters || end.peek() == Some('_') {
@@ -24,19 +25,38 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     if parts.len() == 2 && matches!(parts[0], ['v' | 'V']) {
         return version(scan, speech);
     }
-    let serial = parts.len() > CHANGES_MAX + 1;
+    let serial = parts.len() > CHANGES_MAX + 1 || is_told(scan, speech);
     let size = |i: usize| {
         let digits = |part: Option<&&[char]>| part.is_some_and(|p| p[0].is_ascii_digit());
         i > 0 && parts[i] == ['x'] && digits(parts.get(i - 1)) && digits(parts.get(i + 1))
     };
+    // "ABC1234": where digits have no pairs they are told one by one, too.
+    let is_coded = |i: usize| {
+        let capitals = |part: &&&[char]| part.len() >= 2 && part.iter().all(|c| c.is_uppercase());
+        let behind = i > 0 && !hyphens[i] && parts.get(i - 1).as_ref().is_some_and(capitals);
+        behind && speech.words().oh.is_empty()
+    };
     let one = |(i, part): (usize, &&[char])| match size(i) {
         true => speech.words().by.to_owned(),
-        false => say(part, serial, speech),
+        false => say(part, serial || is_coded(i), speech),
     };
     let said: Vec<String> = parts.iter().enumerate().map(one).collect();
     let said = said.join(" ");
     let sized = (1..parts.len()).any(size) && end.peek() == Some(' ');
     Some(if sized { measure::with_noun(end, said, false, speech) } else { (end, said) })
+}
+
+/// "code AB123", "your code is AB123": a word before says that each sign counts.
+fn is_told(scan: Scan<'_>, speech: &Speech) -> bool {
+    let openers = speech.language().code_openers;
+    if openers.is_empty() {
+        return false;
+    }
+    let label = scan.label_before();
+    let [last, earlier] = scan.words_before();
+    openers.contains(&label.as_str())
+        || (matches!(&*last, "is" | "ist" | "es" | "est" | "è" | "é")
+            && openers.contains(&&*earlier))
 }
 
 /// 401(k), section 8(a)
@@ -49,31 +69,53 @@ fn paragraph<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         .then(|| (scan, format!("{} {}", speech.pairs(&digits), speech.spell(&letter.to_string()))))
 }
 
-/// The runs of letters and of digits, hyphens between them left out.
-fn parts<'a>(scan: &mut Scan<'a>) -> Vec<&'a [char]> {
-    let mut parts = Vec::new();
+/// The runs of letters and of digits, and before which of them a hyphen is left out.
+fn parts<'a>(scan: &mut Scan<'a>) -> (Vec<&'a [char]>, Vec<bool>) {
+    let (mut parts, mut hyphens) = (Vec::new(), Vec::new());
     loop {
         let mut ahead = *scan;
         if !parts.is_empty() {
             ahead.eat_if(|c| c == '-' || c == '‑');
         }
         let hyphen = ahead.taken() > scan.taken();
-        let digits = ahead.digits();
-        let part = if digits.is_empty() { ahead.letters() } else { digits };
+        let start = ahead;
+        let mut part = ahead.digits();
+        if part.is_empty() {
+            part = ahead.letters();
+        } else if hyphen || parts.is_empty() {
+            part = with_fraction(start, &mut ahead, part);
+        }
         // A hyphen parts two words unless digits stand at it: "COVID-19", not "post-war".
         let joined = !hyphen
             || part.first().is_some_and(char::is_ascii_digit)
             || parts.last().is_some_and(|p: &&[char]| p[0].is_ascii_digit() && part.len() <= 2);
         if part.is_empty() || !joined {
-            return parts;
+            return (parts, hyphens);
         }
         parts.push(part);
+        hyphens.push(hyphen);
         *scan = ahead;
     }
 }
 
+/// The 3.5 of GPT-3.5.
+fn with_fraction<'a>(start: Scan<'a>, end: &mut Scan<'a>, whole: &'a [char]) -> &'a [char] {
+    let mut behind = *end;
+    let point = start.before() == Some('-') && behind.eat('.') && !behind.digits().is_empty();
+    if !point || !behind.at_number_end() {
+        return whole;
+    }
+    *end = behind;
+    behind.since(start)
+}
+
 fn say(part: &[char], serial: bool, speech: &Speech) -> String {
     let text: String = part.iter().collect();
+    if let Some((whole, fraction)) = text.split_once('.') {
+        let pointed = speech.tongue.locale.marks().decimal != '.';
+        let (whole, fraction) = (whole.to_owned(), fraction.to_owned());
+        return speech.number_alone(&Number { whole, fraction, pointed, ..Number::default() });
+    }
     if part[0].is_ascii_digit() {
         let long = part.len() > NUMBER_DIGITS || (serial && part.len() > 2);
         return if long { speech.digits(&text) } else { speech.pairs(&text) };

@@ -81,13 +81,19 @@ fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, D
 /// 11/29 is a day only where a word before it says so; else it is a fraction.
 fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Date)> {
     let before = scan.word_before();
+    let start = scan;
     let first = short(&mut scan)?;
     let sign = scan.eat_if(|c| c == '/' || c == '.')?;
     let second = short(&mut scan)?;
     let dotted = sign == '.';
     let days = speech.language().dotted_days && !speech.tongue.locale.month_first();
+    let wanted = speech.language().day_openers.contains(&before.as_str());
+    // am 17.06, 02.03: two digits each, and something that tells them from a number.
+    let whole = scan.since(start).len() == "17.06".len();
+    let padded = first < 10 && second < 10;
+    let bare = days && whole && (wanted || padded);
     let mut end = scan;
-    if (dotted && !(days && end.eat('.'))) || !end.at_number_end() {
+    if (dotted && !(days && (end.eat('.') || bare))) || !end.at_number_end() {
         return None;
     }
     // The last period may end a sentence as well.
@@ -95,7 +101,6 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Dat
     if bracket || !super::word::ends_sentence(end, speech) {
         scan = end;
     }
-    let wanted = speech.language().day_openers.contains(&before.as_str());
     if !wanted && !dotted {
         return None;
     }
@@ -119,8 +124,9 @@ pub(super) fn loose<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     let first = short(&mut scan)?;
     scan.eat_if(|c| c == '/')?;
     let second = short(&mut scan).filter(|_| scan.at_number_end())?;
-    // 12/20 is no day where the month comes second.
-    if second > 12 && !speech.tongue.locale.month_first() {
+    // 12/20 is no day where the month comes second, 20/12 none where it comes first.
+    let month = if speech.tongue.locale.month_first() { first } else { second };
+    if month > 12 {
         return None;
     }
     let (day, month, month_first) = day_and_month(first, second, '/', speech)?;
@@ -130,9 +136,13 @@ pub(super) fn loose<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
 
 fn day_and_month(first: u32, second: u32, sign: char, speech: &Speech) -> Option<(u32, u32, bool)> {
     let month_first = speech.tongue.locale.month_first();
-    let (day, month) = if month_first && sign != '.' { (second, first) } else { (first, second) };
-    let (day, month) = if month > 12 { (month, day) } else { (day, month) };
+    let turned = month_first && sign != '.';
+    let (day, month) = if turned { (second, first) } else { (first, second) };
+    let swapped = month > 12;
+    let (day, month) = if swapped { (month, day) } else { (day, month) };
     let valid = (1..=31).contains(&day) && (1..=12).contains(&month);
+    // What was written first is said first: 25/12/2026.
+    let month_first = if month_first && first > 12 { false } else { month_first };
     valid.then_some((day, month, month_first))
 }
 
@@ -186,7 +196,8 @@ pub(super) fn month_first<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
 /// Whether a name that is written small against the rule is a month: a day or year stands behind it, for words that are
 /// also others a clear one.
 fn is_dated(mut scan: Scan<'_>, word: &str, speech: &Speech) -> bool {
-    if month(word, speech).is_none() || !scan.blank() {
+    let dotted = month(word, speech).is_some_and(|(_, short)| short) && scan.eat('.');
+    if (!dotted && month(word, speech).is_none()) || !scan.blank() {
         return false;
     }
     let digits = scan.digits();
@@ -198,8 +209,9 @@ fn is_dated(mut scan: Scan<'_>, word: &str, speech: &Speech) -> bool {
 /// The day, the year or both behind the name of a month.
 fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan<'a>, Date)> {
     let mut end = scan;
-    // jan/2026
-    let stroke = !end.blank() && end.eat('/');
+    // jan/2026, Jan-15, Jan-15-2026
+    let sign = if end.blank() { None } else { end.eat_if(|c| c == '/' || c == '-') };
+    let (stroke, hyphen) = (sign == Some('/'), sign == Some('-'));
     let digits = digits_behind_of(&mut end, speech);
     let n = number(digits).filter(|_| !stroke || digits.len() == 4)?;
     if digits.len() == 4 && (1000..2200).contains(&n) && end.at_number_end() {
@@ -215,7 +227,7 @@ fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan
     let date = Date { day: Some(n), ..date };
     let mut year = end;
     year.eat(',');
-    let parted = year.blank();
+    let parted = if hyphen { year.eat('-') } else { year.blank() };
     let digits = digits_behind_of(&mut year, speech);
     match number(digits) {
         Some(y)
@@ -230,6 +242,7 @@ fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan
 
 /// Jan–Mar: both in full.
 fn months<'a>(mut scan: Scan<'a>, first: u32, speech: &Speech) -> Option<Reading<'a>> {
+    scan.eat('.');
     scan.eat_if(|c| matches!(c, '-' | '–'))?;
     let word: String = scan.letters().iter().map(|&c| lower(c)).collect();
     let (last, _) = month(&word, speech).filter(|_| scan.at_word_end())?;
@@ -259,10 +272,17 @@ fn behind_weekday<'a>(
     short: bool,
 ) -> Option<Reading<'a>> {
     let mut range = scan;
+    if short {
+        range.eat('.');
+    }
     if range.eat_if(|c| matches!(c, '-' | '–')).is_some() {
         let second: String = range.letters().iter().map(|&c| lower(c)).collect();
-        let (to, _) = day(&second, speech)?;
+        let (to, to_short) = day(&second, speech)?;
         let [from, to] = [weekday, to].map(|day| speech.names().day(day));
+        let dotted = to_short && range.peek() == Some('.');
+        if dotted && !super::word::ends_sentence(range.skip(1), speech) {
+            range = range.skip(1);
+        }
         return range.at_word_end().then(|| (range, format!("{from} {} {to}", speech.words().to)));
     }
     if short {
@@ -351,13 +371,15 @@ fn month(word: &str, speech: &Speech) -> Option<(u32, bool)> {
     find(word).or_else(|| match word {
         "sept" => find("sep"),
         "sep" => find("sept"),
+        "mär" | "mrz" | "maerz" => find("märz").map(|(number, _)| (number, true)),
         _ => None,
     })
 }
 
 /// The day of the week of a word in lower case; `thurs` is as good as `thu`.
 fn day(word: &str, speech: &Speech) -> Option<(u32, bool)> {
-    let longer = matches!(word, "tues" | "weds" | "thur" | "thurs");
+    let english = matches!(word, "tues" | "weds" | "thur" | "thurs");
+    let longer = english || matches!(word, "miér" | "juev" | "vier");
     let cut: String = word.chars().take(3).collect();
     speech.names().find_day(if longer { &cut } else { word })
 }
@@ -375,7 +397,7 @@ fn digits_behind_of<'a>(scan: &mut Scan<'a>, speech: &Speech) -> &'a [char] {
     scan.digits()
 }
 
-fn eat_ordinal_ending(scan: &mut Scan<'_>, speech: &Speech) -> bool {
+pub(super) fn eat_ordinal_ending(scan: &mut Scan<'_>, speech: &Speech) -> bool {
     speech.language().ordinal_endings.iter().any(|(ending, _)| {
         let mut ahead = *scan;
         let found = ahead.eat_str(ending, true) && ahead.at_word_end();

@@ -73,10 +73,14 @@ pub(super) fn grouped<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>
     let before = scan.label_before();
     // "CA 90001"
     let state = before.len() == 2 && scan.word_before_is_loud() && found.total == 5;
+    let state = state || (found.total == 5 && is_behind_state(scan));
     // l'ordine 48213977
     let last = before.rsplit(['\'', '’']).next().unwrap_or_default();
     let known = state || speech.language().digit_openers.contains(&last);
-    if !(found.is_number_of_digits(known) || found.is_telephone(speech)) {
+    if found.is_short() && is_end_of_number(scan, speech) {
+        return Some((found.end, speech.digits(&found.groups[0])));
+    }
+    if !(found.is_number_of_digits(known, speech) || found.is_telephone(speech)) {
         return None;
     }
     let mut said: Vec<String> = found.groups.iter().map(|g| group(g, &found, speech)).collect();
@@ -87,6 +91,23 @@ pub(super) fn grouped<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>
         *first = format!("{} {first}", words.plus);
     }
     Some((found.end, said.join(", ")))
+}
+
+/// "Miami, FL, 33101"
+fn is_behind_state(scan: Scan<'_>) -> bool {
+    let before = [0, 1, 2, 3, 4].map(|k| scan.far_before(k));
+    let [Some(' '), Some(','), Some(second), Some(first), Some(' ')] = before else { return false };
+    first.is_ascii_uppercase() && second.is_ascii_uppercase()
+}
+
+/// "card ending in 8876": words that tell that only the last digits follow.
+fn is_end_of_number(scan: Scan<'_>, speech: &Speech) -> bool {
+    let endings = speech.language().number_endings;
+    if endings.is_empty() {
+        return false;
+    }
+    let [last, earlier] = scan.words_before();
+    endings.iter().any(|&(first, second)| first == earlier && second == last)
 }
 
 /// 800 of 1-800 is a number; all else is told digit by digit.
@@ -100,6 +121,10 @@ fn group(digits: &str, all: &Groups<'_>, speech: &Speech) -> String {
         _ if all.total > TELEPHONE_DIGITS_MAX => speech.digits(digits),
         _ => (speech.language().group)(speech, digits),
     }
+}
+
+fn count_of(groups: &[String], test: impl Fn(&str) -> bool) -> usize {
+    groups.iter().filter(|group| test(group)).count()
 }
 
 struct Groups<'a> {
@@ -131,7 +156,10 @@ impl<'a> Groups<'a> {
             let digits = scan.digits();
             // "+33 1 23 45 67 89"
             let lone = found.blanks > 0 && digits.len() == 1 && !plus;
-            if digits.is_empty() || lone || digits.len() > 12 || (open && !scan.eat(')')) {
+            // Before the area at most the number of a country: "1988 (1990)" are two years.
+            let area = found.groups.len() <= 1 && found.groups.iter().all(|g| g.len() <= 3);
+            let bracket = !open || (area && scan.eat(')'));
+            if digits.is_empty() || lone || digits.len() > LONGEST || !bracket {
                 break;
             }
             found.groups.push(digits.iter().collect());
@@ -156,13 +184,20 @@ impl<'a> Groups<'a> {
         (!found.groups.is_empty() && found.end.at_word_end()).then_some(found)
     }
 
+    /// A few digits alone.
+    fn is_short(&self) -> bool {
+        self.groups.len() == 1 && (2..=6).contains(&self.total) && !self.plus && !self.bracket
+    }
+
     /// Groups like those of the telephone numbers of a country, with nothing behind that they could count.
     fn is_telephone(&self, speech: &Speech) -> bool {
         let lengths = || self.groups.iter().map(String::len);
         let known = speech.language().telephones.iter().any(|t| t.iter().copied().eq(lengths()));
         let years = self.groups.iter().all(|g| g.len() == 4 && ("1000".."2200").contains(&&**g));
+        let round = count_of(&self.groups, |g| g.ends_with("00")) > 1;
         known
             && !years
+            && !round
             && (self.points == 0
                 || (self.points + 1 == self.groups.len() && self.groups[0].starts_with('0')))
             && !measure::is_measured(self.end, speech)
@@ -170,7 +205,7 @@ impl<'a> Groups<'a> {
     }
 
     /// `known`: the word before says that digits follow.
-    fn is_number_of_digits(&self, known: bool) -> bool {
+    fn is_number_of_digits(&self, known: bool, speech: &Speech) -> bool {
         let lengths: Vec<usize> = self.groups.iter().map(String::len).collect();
         let count = lengths.len();
         let telephone = (self.plus || self.bracket) && (7..=15).contains(&self.total);
@@ -187,7 +222,8 @@ impl<'a> Groups<'a> {
         let national = count == 3 && lengths[0] == 3 && lengths[1] == 3 && lengths[2] == 4;
         let toll_free = count == 4 && self.groups[0] == "1" && lengths[1..] == [3, 3, 4];
         let local = known && lengths == [3, 4];
-        let long = count == 1 && (self.total >= 10 || (known && self.total >= 5));
+        let bare = speech.language().bare_digits.contains(&self.total);
+        let long = count == 1 && (bare || (known && self.total >= 5));
         let padded = count == 1 && self.total >= 3 && self.groups[0].starts_with('0');
         let named = known && count >= 2 && self.total >= 7;
         telephone

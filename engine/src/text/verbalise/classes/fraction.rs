@@ -34,10 +34,15 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
         return None;
     }
     let below = plain_digits(&mut scan)?;
+    // 1/4th
+    let mut ended = scan;
+    if is_fraction(above, below, speech) && date::eat_ordinal_ending(&mut ended, speech) {
+        scan = ended;
+    }
     if !scan.at_number_end() || scan.peek() == Some('/') {
         return None;
     }
-    if whole.is_none() && !is_fraction(above, below) {
+    if whole.is_none() && !is_fraction(above, below, speech) {
         let pair = matches!((above, below), (24, 7) | (9, 11))
             || (above.is_multiple_of(10) && above + below == 100)
             || (above == below && above != 10);
@@ -63,7 +68,7 @@ pub(super) fn negative_fraction<'a>(scan: Scan<'a>, speech: &Speech) -> Option<R
     let mut part = scan.skip(1);
     let above = plain_digits(&mut part)?;
     let stroke = part.eat_if(|c| c == '/' || c == '⁄').is_some();
-    plain_digits(&mut part).filter(|&below| stroke && is_fraction(above, below))?;
+    plain_digits(&mut part).filter(|&below| stroke && is_fraction(above, below, speech))?;
     let (end, said) = fraction(scan.skip(1), speech)?;
     Some((end, format!("{} {said}", speech.words().minus)))
 }
@@ -115,7 +120,14 @@ pub(super) fn say_fraction<'a>(
     Some(measure::with_noun(end, said, false, speech))
 }
 
-/// Whether two numbers at a stroke are a part of one: less than one, and of a usual size.
-fn is_fraction(above: u64, below: u64) -> bool {
-    above < below && matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100 | 1_000)
+/// Whether two numbers at a stroke are a part of one: less than one, and of a usual size. Where a language has few days
+/// in that form, also one of many: 1/20, but not the mark 18/20.
+fn is_fraction(above: u64, below: u64, speech: &Speech) -> bool {
+    let usual = matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100 | 1_000);
+    let round = below < 100
+        || (below <= 1_000 && below.is_multiple_of(100))
+        || (below.is_multiple_of(1_000) && !LIKELY_YEARS.contains(&below));
+    let single = above == 1 || (below < 20 && !below.is_multiple_of(5));
+    let fine = speech.language().fine_fractions && below != 11 && round && single;
+    above < below && (usual || fine)
 }

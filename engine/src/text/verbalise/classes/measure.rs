@@ -1,9 +1,9 @@
 //! Numbers with a unit, percentages, lengths in feet and inches, places on the globe.
 
-use super::Reading;
 use super::amount::{Amount, amount};
 use super::money::linked;
 use super::number::{is_minus, may_be_sign};
+use super::{Reading, date};
 use crate::text::verbalise::language::units;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
@@ -31,6 +31,9 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     }
     let (end, mut first) = amount(start, speech, false)?;
     first.number.negative = negative;
+    if let Some(read) = inches(scan, end, &first, speech) {
+        return Some(read);
+    }
     if let Some(read) = feet(end, &first, speech) {
         return Some(read);
     }
@@ -48,9 +51,17 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
             end = range_end;
         }
     }
-    let (end, unit, hyphen) = unit_behind(end, speech)?;
-    let end = without_period(end, speech);
+    let Some((end, unit, hyphen)) = unit_behind(end, speech) else {
+        return for_each(end, &amounts[0], speech);
+    };
     let mut said = say(speech, &amounts, &unit, hyphen);
+    let end = match per_unit(end, speech) {
+        Some((per_end, per)) => {
+            said = format!("{said} {per}");
+            without_period(per_end, speech)
+        }
+        None => without_period(end, speech),
+    };
     if plus {
         let words = speech.words();
         let sign = match scan.peek() {
@@ -145,13 +156,34 @@ fn unit_behind<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Unit, b
     Some((end, Unit { one: word, other: word, gender }, hyphen))
 }
 
+/// /kg: for each of a unit.
+fn per_unit<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let word = speech.words().per;
+    let stroke = scan.eat('/') && !word.is_empty();
+    let plain = |c: char| c.is_alphabetic() || matches!(c, '°' | '%');
+    scan.peek().filter(|&c| stroke && plain(c))?;
+    let (end, unit, _) = unit_behind(scan, speech)?;
+    (!unit.one.contains("{0}")).then(|| (end, format!("{word} {}", unit.one)))
+}
+
+/// 12/kg, 56.3 /km²: so many for each of a unit.
+fn for_each<'a>(mut scan: Scan<'a>, amount: &Amount, speech: &Speech) -> Option<Reading<'a>> {
+    scan.blank();
+    let (end, per) = per_unit(scan, speech)?;
+    // "5/m" may be anything, "5/s" is a rate.
+    let short = end.taken() - scan.taken() <= "/x".len();
+    let rate = scan.at(1).is_some_and(|c| matches!(c, 's' | 'h'));
+    (!short || rate).then(|| (end, format!("{} {per}", amount.alone(speech))))
+}
+
 /// Whether a written unit is one here: no word goes on, and a single letter is not part of a name (4K).
 fn fits(written: &str, end: Scan<'_>, [blank, hyphen]: [bool; 2], speech: &Speech) -> bool {
     let letter = written.ends_with(char::is_alphanumeric);
     // "35 h/semaine" has a unit, "5 m/s" another one.
     let stroke = end.peek() == Some('/') && {
         let next: String = end.skip(1).next_word().iter().collect();
-        !(next.len() > 2 && speech.language().per.iter().any(|(known, _)| *known == next))
+        let paid = next.len() > 2 && speech.language().per.iter().any(|(known, _)| *known == next);
+        !paid && !units::METRIC.iter().any(|(known, _)| *known == next)
     };
     if letter && (!end.at_word_end() || stroke || matches!(end.peek(), Some('²' | '³' | '°'))) {
         return false;
@@ -162,7 +194,8 @@ fn fits(written: &str, end: Scan<'_>, [blank, hyphen]: [bool; 2], speech: &Speec
     match written {
         // "450 W. 5th St." is no power.
         "K" | "V" | "N" | "J" | "W" | "L" | "A" => {
-            blank && !(end.peek() == Some('.') && end.skip(1).next_visible().is_some())
+            let pointed = end.peek() == Some('.') && end.skip(1).next_visible().is_some();
+            blank && !pointed && !is_before_ordinal(end, speech)
         }
         // "5 in the box".
         "in" => {
@@ -174,6 +207,12 @@ fn fits(written: &str, end: Scan<'_>, [blank, hyphen]: [bool; 2], speech: &Speec
     }
 }
 
+/// "708 N 1st St" is a place, no force.
+fn is_before_ordinal(mut scan: Scan<'_>, speech: &Speech) -> bool {
+    let digits = scan.blank() && !scan.digits().is_empty();
+    digits && date::eat_ordinal_ending(&mut scan, speech)
+}
+
 /// A unit that CLDR names, or whose words stand in the table.
 fn unit(name: &'static str, speech: &Speech) -> Option<Unit> {
     if let Some((one, other)) = name.split_once('|') {
@@ -182,6 +221,31 @@ fn unit(name: &'static str, speech: &Speech) -> Option<Unit> {
     let noun = speech.names().unit(name)?;
     let gender = noun.gender.or_else(|| Some(speech.gender(noun.one)));
     Some(Unit { one: noun.one, other: noun.other, gender })
+}
+
+/// a 55" screen: a mark of inches, where no quotation is open.
+fn inches<'a>(
+    start: Scan<'a>,
+    mut end: Scan<'a>,
+    length: &Amount,
+    speech: &Speech,
+) -> Option<Reading<'a>> {
+    /// How far a quotation mark is looked back for.
+    const QUOTED_CHARS: usize = 40;
+    let sign = end.eat_if(|c| matches!(c, '"' | '″'))?;
+    let closed = !end.peek().is_some_and(char::is_alphanumeric) && length.magnitude.is_none();
+    let apart = start.before().is_none_or(is_gap);
+    let mut earlier =
+        (0..QUOTED_CHARS).map_while(|k| start.far_before(k)).take_while(|&c| c != '\n');
+    let quoted = sign == '"' && earlier.any(|c| matches!(c, '"' | '“' | '„'));
+    if !closed || !apart || quoted {
+        return None;
+    }
+    let amount = Amount { number: length.number.clone(), magnitude: None };
+    // "a fifty-five inch screen"
+    let adjective = speech.language().articles.contains(&start.word_before().as_str())
+        && end.next_visible().is_some_and(char::is_alphabetic);
+    Some((end, say(speech, &[amount], &unit("length-inch", speech)?, adjective)))
 }
 
 /// 5'10", 6′: feet and inches.

@@ -12,8 +12,8 @@ pub(super) mod date;
 mod digits;
 mod fraction;
 mod measure;
-mod money;
-mod number;
+pub(super) mod money;
+pub(super) mod number;
 pub(super) mod part;
 pub(super) mod sign;
 mod time;
@@ -69,6 +69,7 @@ const WORDS: &[Rule] = &[
     word::abbreviation,
     word::initials,
     word::roman,
+    time::offset,
     code::read,
     code::identifier,
     capitals::capitals,

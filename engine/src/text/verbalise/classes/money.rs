@@ -23,6 +23,13 @@ impl Named {
         let Currency { one, other, gender, minor, minor_gender, .. } = *currency;
         Self { one, other, gender, minor, minor_gender }
     }
+
+    /// What CLDR calls it.
+    fn of_code(noun: &Noun, speech: &Speech) -> Self {
+        let Noun { one, other, .. } = *noun;
+        let (gender, minor_gender) = (speech.gender(one), Gender::default());
+        Self { one, other, gender, minor: None, minor_gender }
+    }
 }
 
 /// $1,234.50, -$5, USD 5.3m, 20 €, $5-10, $20/month.
@@ -57,7 +64,8 @@ fn next(scan: Scan<'_>) -> String {
 
 /// Sign or code, then the amount.
 fn before<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Vec<Amount>, Named)> {
-    let (mut scan, money) = named(start, speech)?;
+    let found = named(start, speech).or_else(|| small_code(start, speech));
+    let (mut scan, money) = found?;
     scan.blank();
     let negative = scan.peek().is_some_and(number::is_minus);
     let digit = scan.at(usize::from(negative)).is_some_and(|c| c.is_ascii_digit() || c == '.');
@@ -127,7 +135,7 @@ fn behind<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Vec<Amount>
         }
     }
     scan.blank();
-    let (end, money) = named(scan, speech)?;
+    let (end, money) = named(scan, speech).or_else(|| small_code(scan, speech))?;
     // "5 $10 bills": the sign belongs to the number behind it.
     let other = end.peek().is_some_and(|c| c.is_alphanumeric());
     (!other).then_some((end, amounts, money))
@@ -147,11 +155,13 @@ fn amount<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Amount)> {
 fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
     let first = start.peek();
     for currency in speech.language().currencies {
-        if currency.sign.chars().next() != first {
+        if currency.sign.chars().next().map(lower) != first.map(lower) {
             continue;
         }
         let mut scan = start;
-        if scan.eat_str(currency.sign, false) && (is_sign(currency) || closes(scan)) {
+        // "us$ 5", "mex$5"
+        let any_case = is_sign(currency) && currency.sign.starts_with(char::is_alphabetic);
+        if scan.eat_str(currency.sign, any_case) && (is_sign(currency) || closes(scan)) {
             return Some((scan, Named::of(currency)));
         }
     }
@@ -160,10 +170,25 @@ fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
     // "COP21" is a name.
     let apart = !scan.peek().is_some_and(|c| c.is_ascii_digit());
     let noun = speech.names().money(&code).filter(|_| closes(scan) && apart)?;
-    let Noun { one, other, .. } = *noun;
-    let gender = speech.gender(one);
-    let minor_gender = Gender::default();
-    Some((scan, Named { one, other, gender, minor: None, minor_gender }))
+    Some((scan, Named::of_code(noun, speech)))
+}
+
+/// Codes in small letters that are no words of any language: `5 usd`.
+pub(in crate::text::verbalise) const SMALL_CODES: [&str; 29] = [
+    "aud", "brl", "cad", "chf", "cny", "crc", "czk", "dkk", "dop", "eur", "gbp", "gtq", "hkd",
+    "hnl", "inr", "jpy", "krw", "mxn", "nio", "nok", "nzd", "pab", "pln", "pyg", "sek", "usd",
+    "uyu", "ves", "zar",
+];
+
+/// A code in small letters behind its amount.
+fn small_code<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
+    scan.peek().filter(char::is_ascii_lowercase)?;
+    let code: String = scan.eat_while(3, |c| c.is_ascii_lowercase()).iter().collect();
+    SMALL_CODES.binary_search(&code.as_str()).ok().filter(|_| scan.at_word_end())?;
+    let code = code.to_uppercase();
+    let listed = speech.language().currencies.iter().find(|currency| currency.sign == code);
+    let named = || Some(Named::of_code(speech.names().money(&code)?, speech));
+    Some((scan, listed.map(Named::of).or_else(named)?))
 }
 
 fn is_sign(currency: &Currency) -> bool {
@@ -189,7 +214,23 @@ fn say(speech: &Speech, amounts: &[Amount], money: &Named, adjective: bool) -> S
     said.join(&format!(" {} ", speech.words().to))
 }
 
+/// An amount with hundredths where it can have them: $2.5 is $2.50, and noughts behind these say nothing.
+fn with_hundredths(amount: &Amount, money: &Named) -> Amount {
+    let mut number = amount.number.clone();
+    let digits = number.fraction.trim_end_matches('0').len();
+    if amount.magnitude.is_none() && !number.fraction.is_empty() {
+        match (digits, money.minor) {
+            (0, None) => number.fraction.clear(),
+            (0..=2, Some(_)) => number.fraction = format!("{:0<2}", &number.fraction[..digits]),
+            (0..=2, None) => {}
+            _ => number.fraction.truncate(digits),
+        }
+    }
+    Amount { number, magnitude: amount.magnitude }
+}
+
 fn one(speech: &Speech, amount: &Amount, money: &Named, adjective: bool) -> String {
+    let amount = &with_hundredths(amount, money);
     let number = &amount.number;
     let cents = number.fraction.len() == 2 && amount.magnitude.is_none();
     let noun = |number: &Number, (one, other): (&'static str, &'static str)| {

@@ -40,19 +40,26 @@ pub(super) fn pairs<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     Some((scan, said))
 }
 
-/// Whether one to three names with the word for a street at their end follow.
-fn is_before_street(mut scan: Scan<'_>, speech: &Speech) -> bool {
-    const NAMES_MAX: usize = 3;
+/// Whether one to four names with the word for a street at their end follow.
+pub(in crate::text::verbalise) fn is_before_street(mut scan: Scan<'_>, speech: &Speech) -> bool {
+    const NAMES_MAX: usize = 4;
     for names in 0..=NAMES_MAX {
         if !scan.blank() {
             return false;
         }
+        // "12 W. 5th St."
+        let number = !scan.digits().is_empty();
         let word = scan.letters();
-        if !word.first().is_some_and(|c| c.is_uppercase()) {
+        let ending = |(ending, _): &(&str, _)| word.iter().copied().eq(ending.chars());
+        let numbered = number && speech.language().ordinal_endings.iter().any(ending);
+        if !numbered && (number || !word.first().is_some_and(|c| c.is_uppercase())) {
             return false;
         }
         if names > 0 && speech.language().streets.contains(&lower_case(word).as_str()) {
             return true;
+        }
+        if word.len() == 1 {
+            scan.eat('.');
         }
     }
     false
@@ -64,7 +71,9 @@ pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     let n = number.value().filter(|_| number.fraction.is_empty())?;
     for (ending, gender) in speech.language().ordinal_endings {
         let mut end = scan;
-        if end.eat_str(ending, true) && end.at_word_end() {
+        // "123A" is the number of a house.
+        let any_case = ending.len() > 1;
+        if end.eat_str(ending, any_case) && end.at_word_end() {
             let first = speech.ordinal(n, *gender);
             let mut range = end;
             if range.eat_if(|c| matches!(c, '-' | '–')).is_some()
@@ -78,19 +87,34 @@ pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     None
 }
 
-/// 1990s, '90s.
-pub(super) fn decade<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+/// 1990s, '90s, 1960s-80s.
+pub(super) fn decade<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    // "30s" are seconds, "the 30s" are years.
+    let told = speech.language().decade_openers.contains(&scan.word_before().as_str());
+    let (end, from) = one_decade(scan, told, speech)?;
+    let mut range = end;
+    if range.eat_if(|c| matches!(c, '-' | '–')).is_some()
+        && let Some((end, to)) = one_decade(range, true, speech)
+    {
+        return Some((end, format!("{from} {} {to}", speech.words().to)));
+    }
+    Some((end, from))
+}
+
+/// One decade; two digits are one if something has told so, or an apostrophe does.
+pub(in crate::text::verbalise) fn one_decade<'a>(
+    mut scan: Scan<'a>,
+    told: bool,
+    speech: &Speech,
+) -> Option<Reading<'a>> {
     let decades = speech.language().decades?;
-    let before = scan.word_before();
     let quoted = scan.eat_if(|c| matches!(c, '\'' | '’' | '‘')).is_some();
     let digits: String = scan.digits().iter().collect();
     let n: u64 = digits.parse().ok()?;
     if !(n.is_multiple_of(10) && (digits.len() == 4 || (digits.len() == 2 && n >= 10))) {
         return None;
     }
-    // "30s" are seconds, "the 30s" are years.
-    let told = quoted || speech.language().decade_openers.contains(&before.as_str());
-    if digits.len() == 2 && !told {
+    if digits.len() == 2 && !told && !quoted {
         return None;
     }
     let mut end = scan;
@@ -157,7 +181,9 @@ pub(super) fn plain<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> 
     if !start.peek().is_some_and(|c| c.is_ascii_digit() || matches!(c, '.' | ',')) {
         return None;
     }
-    if start.peek() == Some(',') || (start.peek() == Some('.') && !opens(start)) {
+    let mark = start.peek().filter(|&c| matches!(c, '.' | ','));
+    let point = mark == Some(',') && speech.tongue.locale.marks().decimal != ',';
+    if mark.is_some() && (point || !opens(start)) {
         return None;
     }
     let (end, mut amount) = amount(start, speech, false)?;
@@ -196,7 +222,9 @@ fn range<'a>(
         return None;
     }
     let (end, second) = amount(end, speech, false)?;
-    let closed = end.at_number_end() && end.peek() != Some('-');
+    // 5-3=2 is a sum.
+    let summed = matches!(end.next_visible(), Some('='));
+    let closed = end.at_number_end() && end.peek() != Some('-') && !summed;
     let (from, to) = (first.number.value()?, second.number.value()?);
     // 10 - 4 is a sum.
     if !closed || (blank && (from >= to && sign == '-')) || speech.words().to.is_empty() {
@@ -210,7 +238,10 @@ fn range<'a>(
     if (from, to) == (50, 50) {
         return Some((end, format!("{from_said} {to_said}")));
     }
-    // 3-1 falls: no range does.
+    // 978-0 is a code, 3-1 a score: no range falls.
+    if from > to && from >= 100 && !blank {
+        return None;
+    }
     let falls = from >= to && from < 100;
     let opens = speech.language().ratio_openers.contains(&start.word_before().as_str());
     let score = falls || opens;

@@ -59,7 +59,8 @@ fn characters(text: &[char], speech: &Speech) -> String {
 
 /// #MondayMotivation, @handle, #1.
 pub(super) fn tagged<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let sign = scan.eat_if(|c| c == '#' || c == '@')?;
+    let leans = scan.before().is_some_and(char::is_alphanumeric);
+    let sign = scan.eat_if(|c| c == '@' || (c == '#' && !leans))?;
     let words = speech.words();
     let start = scan;
     let digits: String = scan.digits().iter().collect();
@@ -71,7 +72,13 @@ pub(super) fn tagged<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
         };
         return Some((scan, format!("{} {said}", words.number)));
     }
-    scan.eat_while(usize::MAX, |c| c.is_alphanumeric() || c == '_');
+    while scan.eat_if(|c| c.is_alphanumeric() || c == '_').is_some() {
+        // @jane.doe
+        let inside = sign == '@' && scan.peek() == Some('.');
+        if inside && scan.at(1).is_some_and(|c| c.is_lowercase() || c.is_ascii_digit()) {
+            scan = scan.skip(1);
+        }
+    }
     let name = scan.since(start);
     if name.is_empty() {
         return None;
@@ -86,19 +93,23 @@ fn humps(name: &[char], speech: &Speech) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut start = 0;
     for i in 1..=name.len() {
-        let ends = i == name.len() || name[i] == '_' || name[i - 1] == '_' || {
+        let parts = |c: char| c == '_' || c == '.';
+        let ends = i == name.len() || parts(name[i]) || parts(name[i - 1]) || {
             let (a, b) = (name[i - 1], name[i]);
             (a.is_lowercase() && b.is_uppercase()) || a.is_ascii_digit() != b.is_ascii_digit()
         };
         if ends {
-            let part: String = name[start..i].iter().filter(|&&c| c != '_').collect();
+            if name[start] == '.' {
+                words.push(speech.words().dot.to_owned());
+            }
+            let part: String = name[start..i].iter().filter(|&&c| !parts(c)).collect();
             start = i;
             if part.is_empty() {
                 continue;
             }
             let capitals = part.chars().count() <= 3 && part.chars().all(char::is_uppercase);
             words.push(match part.parse::<u64>() {
-                Ok(_) => speech.pairs(&part),
+                Ok(_) => speech.name_digits(&part),
                 Err(_) if capitals => speech.spell(&part),
                 Err(_) => part,
             });
@@ -115,7 +126,7 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     let (before, word) = (term_before(start), |n: usize| start.at(n));
     // A digit, or a sign of a currency.
     let amount = |n: usize| start.at(n).is_some_and(|c| c.is_ascii_digit() || "$€£¥".contains(c));
-    let said = match scan.eat_if(|c| "+=<>*/^×·−-~".contains(c))? {
+    let said = match scan.eat_if(|c| "+=<>*/^×·−-~∗∙⋅∕".contains(c))? {
         '<' if word(1) == Some('=') => (scan.eat('='), words.at_most).1,
         '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
         '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
@@ -134,14 +145,18 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         '<' if amount(1) || (spaced_before && word(1).is_some_and(is_gap)) => words.less_than,
         '>' if amount(1) || (spaced_before && word(1).is_some_and(is_gap)) => words.greater_than,
         '~' if amount(1) => words.about,
-        '*' if before == Some(Term::Number) && digit_behind(scan) => words.times,
+        '*' | '∗' | '∙' | '⋅' if before == Some(Term::Number) && digit_behind(scan) => {
+            words.times
+        }
+        '∕' if before == Some(Term::Number) && digit_behind(scan) => words.divided_by,
         '×' | '·' if before == Some(Term::Number) && digit_behind(scan) => words.by,
         '^' => return power(scan, speech),
-        '−' | '-'
+        sign @ ('−' | '-')
             if before == Some(Term::Number)
-                && spaced_before
                 && digit_behind(scan)
-                && word(1).is_some_and(is_gap) =>
+                && (sign == '−'
+                    || (spaced_before && word(1).is_some_and(is_gap))
+                    || is_summed(scan)) =>
         {
             words.minus
         }
@@ -196,6 +211,13 @@ fn term_before(scan: Scan<'_>) -> Option<Term> {
 
 fn digit_behind(scan: Scan<'_>) -> bool {
     scan.next_visible().is_some_and(|c| c.is_ascii_digit() || c == '(')
+}
+
+/// 5-3=2: an equals sign stands behind the second number.
+fn is_summed(mut scan: Scan<'_>) -> bool {
+    scan.blanks();
+    scan.digits();
+    scan.next_visible() == Some('=')
 }
 
 /// and/or, he/she.
@@ -268,7 +290,7 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     if c == '.' && scan.at(1).is_some_and(char::is_alphabetic) && !leans && !words.dot.is_empty() {
         return Some((scan.skip(1), words.dot.to_owned()));
     }
-    if c == '#' && leans && !words.sharp.is_empty() {
+    if c == '#' && leans && scan.skip(1).at_word_end() && !words.sharp.is_empty() {
         return Some((scan.skip(1), words.sharp.to_owned()));
     }
     if let Some(face) = emoticon(scan) {
@@ -280,6 +302,12 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     if c == '&' && scan.at(1) == Some('&') {
         scan = scan.skip(1);
     }
+    // Forms of one sign.
+    let c = match c {
+        '≦' => '≤',
+        '≧' => '≥',
+        c => c,
+    };
     let &(_, word) = speech.language().signs.iter().find(|s| s.0 == c)?;
     Some((scan.skip(1), word.to_owned()))
 }

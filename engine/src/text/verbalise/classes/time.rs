@@ -60,6 +60,33 @@ pub(super) fn with_zone<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     Some((end, said))
 }
 
+/// UTC+2, GMT-4:30: how far a zone is from that of Greenwich.
+pub(super) fn offset<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    const HOURS_MAX: u32 = 14;
+    let joined = scan.before().is_some_and(char::is_alphanumeric);
+    let name: String = scan.letters().iter().collect::<String>().to_uppercase();
+    if joined || !matches!(name.as_str(), "UTC" | "GMT") {
+        return None;
+    }
+    scan.blank();
+    let sign = scan.eat_if(|c| matches!(c, '+' | '-' | '−' | '–'))?;
+    let words = speech.words();
+    let sign = if sign == '+' { words.plus } else { words.minus };
+    let digits = scan.digits();
+    let hours = number(digits).filter(|&hours| digits.len() <= 2 && hours <= HOURS_MAX)?;
+    let mut said = format!("{} {sign} {}", speech.spell(&name), speech.count(hours.into()));
+    let mut ahead = scan;
+    if ahead.eat(':') {
+        let digits = ahead.digits();
+        let minutes = number(digits).filter(|&m| digits.len() == 2 && m < 60)?;
+        scan = ahead;
+        if minutes > 0 {
+            said = format!("{said} {}", speech.count(minutes.into()));
+        }
+    }
+    (!sign.is_empty() && scan.at_number_end()).then_some((scan, said))
+}
+
 struct Found {
     time: Time,
     /// It has minutes or a half of the day: it can be nothing but a time.
@@ -74,16 +101,23 @@ struct Found {
 
 fn closed<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
     let (mut end, mut found) = one(scan, speech)?;
+    // "08 h" is no length of time.
+    let padded = scan.peek() == Some('0') && end.since(scan).len() == "08".len();
     let sign = |sign: &&str| {
         let mut behind = end;
+        if padded {
+            behind.blank();
+        }
         (behind.eat_str(sign, false) && behind.at_word_end()).then_some(behind)
     };
     let signed = speech.language().hour_signs.iter().find_map(sign).filter(|_| !found.marked);
     if let Some(behind) = signed {
         found.signed = true;
+        found.marked = padded;
+        found.ratio_like = false;
         end = behind;
     }
-    end.at_number_end().then_some((end, found))
+    (found.time.half.is_some() || end.at_number_end()).then_some((end, found))
 }
 
 fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
@@ -112,7 +146,11 @@ fn one<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Found)> {
     if !minutes && pointed.eat('.') {
         let digits = pointed.digits();
         let minute = number(digits).filter(|&m| digits.len() == 2 && m < 60);
-        if let Some(minute) = minute.filter(|_| hours(pointed, true, speech).is_some()) {
+        let mut behind = pointed;
+        behind.blank();
+        let halved = speech.language().halves && half_of_day(behind).is_some();
+        let named = |_: &u32| halved || hours(pointed, true, speech).is_some();
+        if let Some(minute) = minute.filter(named) {
             time.minute = minute;
             minutes = true;
             scan = pointed;
@@ -185,8 +223,9 @@ fn half_of_day(mut scan: Scan<'_>) -> Option<(Scan<'_>, Half, bool)> {
         scan.blank();
     }
     scan.eat_if(|c| matches!(c, 'm' | 'M'))?;
-    let end = !dotted || scan.eat('.');
-    (end && scan.at_word_end()).then_some((scan, half, dotted))
+    // "9 a.m" without its last period is as good.
+    let dotted = dotted && scan.eat('.');
+    scan.at_word_end().then_some((scan, half, dotted))
 }
 
 /// The period of `p.m.` also ends a sentence where one ends.

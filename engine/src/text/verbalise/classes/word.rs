@@ -9,6 +9,10 @@ use crate::text::verbalise::speech::Speech;
 /// Longest short form of the tables.
 const SHORT_LETTERS_MAX: usize = 7;
 
+/// Titles whose short form is one in small letters, too.
+const SMALL_TITLES: [&str; 11] =
+    ["avv", "dr", "dra", "mr", "mrs", "prof", "profa", "sig", "sr", "sra", "srta"];
+
 /// Short forms at the end of a list, where a sentence often ends.
 const LIST_ENDS: [&str; 4] = ["etc", "ecc", "usw", "enz"];
 
@@ -178,7 +182,10 @@ fn holds(
             let certain = !ambiguous && dotted && !initial;
             // "ING Direct" and "D" are no titles.
             let loud = !dotted && !end.since(scan).iter().any(|c| c.is_lowercase());
-            let holds = if capital { name || certain } else { name && certain } && !loud;
+            // "dr. dao": in small letters nothing else.
+            let small = SMALL_TITLES.contains(&short.written)
+                && next.is_none_or(|c| c.is_lowercase() || c == '\n');
+            let holds = if capital { name || certain } else { (name || small) && certain } && !loud;
             // "Cap. IV" is no captain.
             let numbered = |a: &Abbreviation| a.kind == Short::Number && a.written == short.written;
             let roman = roman_value(behind.next_word()).is_some()
@@ -256,6 +263,12 @@ pub(super) fn initials<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
         let short =
             part.len() == 1 || (part.len() == 2 && part[1].is_lowercase() && !letters.is_empty());
         let short = short || (part == ['P', 'h']);
+        // "in the U.S we": the last period is missing.
+        let open = !letters.is_empty() && end.before() == Some('.') && ahead.at_word_end();
+        if short && open && part[0].is_uppercase() && ahead.peek() != Some('.') {
+            letters.extend(part);
+            return Some((ahead, speech.spell(&letters)));
+        }
         if !short || !part[0].is_uppercase() || !ahead.eat('.') {
             break;
         }
@@ -340,6 +353,13 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     let certain =
         letters.len() >= 4 || (letters.len() == 3 && letters.iter().all(|c| "IVX".contains(*c)));
     if certain {
+        return Some((scan, speech.count(n)));
+    }
+    let alone = start.before().is_none_or(|c| c == '\n')
+        && scan.peek().is_none_or(|c| c == '\n')
+        && letters.len() >= 2
+        && letters.iter().all(|c| "IVX".contains(*c));
+    if alone {
         return Some((scan, speech.count(n)));
     }
     let name = start.word_before_is_capital() && !language.small_words.contains(&before.as_str());

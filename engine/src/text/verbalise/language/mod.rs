@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use super::classes::Rule;
+use super::classes::money::SMALL_CODES;
 use super::locale::Locale;
 use super::names::{Gender, Names};
 use super::number::Number;
@@ -133,6 +134,14 @@ pub(super) struct Language {
     pub(super) ratio_openers: &'static [&'static str],
     /// Words before digits that are told one by one.
     pub(super) digit_openers: &'static [&'static str],
+    /// Words before letters and digits that are told one by one: `code AB123`.
+    pub(super) code_openers: &'static [&'static str],
+    /// Pairs of words before the last digits of a number: `ending in 8876`.
+    pub(super) number_endings: &'static [(&'static str, &'static str)],
+    /// How many digits without groups are told one by one wherever they stand.
+    pub(super) bare_digits: std::ops::RangeInclusive<usize>,
+    /// One of any number may be a fraction: 1/13.
+    pub(super) fine_fractions: bool,
     /// Words before `30s` that are years.
     pub(super) decade_openers: &'static [&'static str],
     /// Numbers that are called: 911.
@@ -221,7 +230,8 @@ pub(super) struct Words {
     pub(super) to: &'static str,
     /// Between two sides of a score or ratio.
     pub(super) ratio: &'static str,
-    pub(super) and: &'static str,
+    /// `&` inside an address.
+    pub(super) ampersand: &'static str,
     pub(super) number: &'static str,
     /// The nought in the middle of a number that is told in pairs.
     pub(super) oh: &'static str,
@@ -343,7 +353,8 @@ impl Shorts {
         let mut shorts = Self::default();
         let forms = language.abbreviations.iter().map(|a| a.written);
         let watched = language.watched.iter().copied();
-        for word in forms.chain(names.calendar()).chain(watched) {
+        let codes = SMALL_CODES.iter().copied();
+        for word in forms.chain(names.calendar()).chain(watched).chain(codes) {
             let word = word.to_lowercase();
             if let Some(first) = word.chars().next() {
                 *shorts.lengths.entry(first).or_default() |= length_bit(word.chars().count());

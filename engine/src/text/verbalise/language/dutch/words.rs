@@ -11,7 +11,7 @@ pub(super) const WORDS: Words = Words {
     per_mille: "promille",
     to: "tot",
     ratio: "tegen",
-    and: "en",
+    ampersand: "en-teken",
     number: "nummer",
     oh: "",
     sharp: "sharp",

@@ -1,10 +1,12 @@
 //! English. Words after the Oxford and Chicago style guides; where Britain and America differ, by the locale.
 
 mod money;
+mod places;
+mod readings;
 mod tables;
 mod words;
 
-use super::{Date, Half, Language, Time};
+use super::{Date, Half, Language, Time, romance};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, lower};
 use crate::text::verbalise::speech::Speech;
@@ -64,7 +66,11 @@ pub(super) const ENGLISH: Language = Language {
     day_openers: words::DAY_OPENERS,
     ratio_openers: &["ratio", "score", "scored", "won", "lost", "odds", "of", "lead", "leading"],
     digit_openers: words::DIGIT_OPENERS,
-    decade_openers: &["the", "early", "mid", "late", "his", "her", "their", "my", "your", "our"],
+    code_openers: &["code", "otp", "password", "passcode", "pin", "confirmation", "serial"],
+    number_endings: &[("ending", "in"), ("ends", "in"), ("ended", "in"), ("ending", "with")],
+    bare_digits: 10..=30,
+    fine_fractions: false,
+    decade_openers: words::DECADE_OPENERS,
     short_calls: &["911", "999", "411", "311", "511"],
     pair_openers: words::PAIR_OPENERS,
     streets: words::STREETS,
@@ -84,7 +90,8 @@ pub(super) const ENGLISH: Language = Language {
     dotted_days: true,
     bare_percent: false,
     hour_signs: &[],
-    telephones: &[],
+    // A ZIP code with its four digits more.
+    telephones: &[&[5, 4]],
     ordered: |_, _, _| None,
     part_of: |_, _| None,
     day_last: true,
@@ -105,7 +112,16 @@ pub(super) const ENGLISH: Language = Language {
     group: |speech, digits| speech.digits(digits),
     spelling: None,
     watched: &[],
-    readings: &[],
+    readings: &[
+        readings::prefixed_decade,
+        readings::quarter,
+        readings::year_of_era,
+        readings::side,
+        readings::state,
+        readings::improper_fraction,
+        readings::lone_currency,
+        romance::multiplied,
+    ],
     is_counted,
 };
 
@@ -162,14 +178,28 @@ fn time(speech: &Speech, time: &Time) -> String {
         _ => out = format!("{out} {}", speech.count(minute.into())),
     }
     if let Some(second) = second {
-        let noun = if second == 1 { "second" } else { "seconds" };
-        out = format!("{out} and {} {noun}", speech.count(second.into()));
+        out = match half {
+            Some(_) => format!("{out} and {}", counted(speech, second, "second")),
+            // Most likely a length of time.
+            None => format!(
+                "{} {} and {}",
+                counted(speech, hour, "hour"),
+                counted(speech, minute, "minute"),
+                counted(speech, second, "second")
+            ),
+        };
     }
     match half {
         Some(Half::Am) => format!("{out} {}", speech.spell("AM")),
         Some(Half::Pm) => format!("{out} {}", speech.spell("PM")),
         None => out,
     }
+}
+
+/// one hour, two hours
+fn counted(speech: &Speech, n: u32, noun: &str) -> String {
+    let ending = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", speech.count(n.into()))
 }
 
 fn fraction(speech: &Speech, above: u64, below: u64) -> Option<String> {

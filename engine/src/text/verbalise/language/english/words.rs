@@ -10,7 +10,7 @@ pub(super) const WORDS: Words = Words {
     per_mille: "per mille",
     to: "to",
     ratio: "to",
-    and: "and",
+    ampersand: "ampersand",
     number: "number",
     oh: "oh",
     sharp: "sharp",
@@ -203,6 +203,11 @@ pub(super) const DIGIT_OPENERS: &[&str] = &[
     "ssn",
     "at",
     "is",
+];
+
+pub(super) const DECADE_OPENERS: &[&str] = &[
+    "the", "early", "mid", "late", "his", "her", "their", "my", "your", "our", "high", "low",
+    "upper", "lower",
 ];
 
 pub(super) const PAIR_OPENERS: &[&str] = &[

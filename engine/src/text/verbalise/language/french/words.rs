@@ -10,7 +10,7 @@ pub(super) const WORDS: Words = Words {
     per_mille: "pour mille",
     to: "à",
     ratio: "à",
-    and: "et",
+    ampersand: "et commercial",
     number: "numéro",
     oh: "",
     sharp: "dièse",

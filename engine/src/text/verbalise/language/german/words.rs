@@ -10,7 +10,7 @@ pub(super) const WORDS: Words = Words {
     per_mille: "Promille",
     to: "bis",
     ratio: "zu",
-    and: "und",
+    ampersand: "Und-Zeichen",
     number: "Nummer",
     oh: "",
     sharp: "Sharp",

@@ -11,7 +11,7 @@ pub(super) const WORDS: Words = Words {
     per_mille: "per mille",
     to: "a",
     ratio: "a",
-    and: "e",
+    ampersand: "e commerciale",
     number: "numero",
     oh: "",
     sharp: "sharp",

@@ -11,7 +11,7 @@ pub(super) const WORDS: Words = Words {
     per_mille: "por mil",
     to: "a",
     ratio: "a",
-    and: "e",
+    ampersand: "e comercial",
     number: "número",
     oh: "",
     sharp: "sharp",

@@ -11,7 +11,7 @@ pub(super) const WORDS: Words = Words {
     per_mille: "por mil",
     to: "a",
     ratio: "a",
-    and: "y",
+    ampersand: "y comercial",
     number: "número",
     oh: "",
     sharp: "sharp",
