@@ -5,6 +5,12 @@ use super::*;
 
 /// What random texts are made of.
 pub(super) const PIECES: &[&str] = &[
+    "02.03",
+    "am 17.06",
+    "\n7.\n",
+    ",05",
+    " 1/13",
+    "code AB12",
     "am ",
     "3. ",
     "Mai ",
@@ -529,6 +535,44 @@ fn signs() {
             ("a → b, 5 > 3, a ≤ b", "a zu b, fünf größer als drei, a kleiner oder gleich b"),
             ("Warte ... jetzt – oder nie", "Warte ... jetzt – oder nie"),
             ("90° links", "neunzig Grad links"),
+        ],
+    );
+}
+
+#[test]
+fn bare_lines() {
+    check(
+        "de-DE",
+        SPACED,
+        &[
+            ("7.", "siebter."),
+            ("Es sind 7.", "Es sind sieben."),
+            ("4. Mär. 2026", "vierter März zweitausendsechsundzwanzig"),
+            ("4. Mrz 2026", "vierter März zweitausendsechsundzwanzig"),
+            ("am 17.06 geht es los", "am siebzehnten Juni geht es los"),
+            ("04.05", "vierter Mai"),
+            ("Kurs 17.06", "Kurs siebzehn Punkt null sechs"),
+            ("€3,5", "drei Euro fünfzig"),
+            ("€3,500", "drei Euro fünfzig"),
+            ("3,01 €", "drei Euro ein Cent"),
+            ("5 eur", "fünf Euro"),
+            ("3 mio. Euro", "drei Millionen Euro"),
+            ("70/km²", "siebzig pro Quadratkilometer"),
+            ("6 kwh", "sechs Kilowattstunden"),
+            ("1 Wh", "eine Wattstunde"),
+            ("2 mm³", "zwei Kubikmillimeter"),
+            ("-1/13", "minus ein Dreizehntel"),
+            (",05", "null Komma null fünf"),
+            (
+                "2593072961",
+                "zwei Milliarden fünfhundertdreiundneunzig Millionen zweiundsiebzigtausendneunhunderteinundsechzig",
+            ),
+            ("3,492,000", "drei Millionen vierhundertzweiundneunzigtausend"),
+            ("dr. weber und mr. lee", "Doktor weber und Mister lee"),
+            ("lfd. Nr. 3", "laufende Nummer drei"),
+            ("@hans1975", "at hans eins neun sieben fünf"),
+            ("die Karte endet auf 4417", "die Karte endet auf vier vier eins sieben"),
+            ("Code KX4417", "Code K X vier vier eins sieben"),
         ],
     );
 }

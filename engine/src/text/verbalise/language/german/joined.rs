@@ -118,6 +118,9 @@ pub(super) fn one<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         }
     }
     let noun: String = ahead.letters().iter().collect();
+    if speech.language().units.iter().any(|(written, _)| *written == noun) {
+        return None;
+    }
     let capital = noun.chars().count() > 1 && noun.starts_with(char::is_uppercase);
     let known = speech.language().small_words.contains(&noun.to_lowercase().as_str());
     let size = matches!(noun.as_str(), "Mio" | "Mrd" | "Tsd" | "Bio");

@@ -58,7 +58,22 @@ pub(super) const GERMAN: Language = Language {
     time,
     fraction,
     part_of,
-    cents: |whole, noun, part, _| format!("{whole} {noun} {part}"),
+    cents: |whole, noun, part, cents| match part {
+        // One is no number without its noun.
+        "ein" => format!("{whole} {noun} {part} {cents}"),
+        _ => format!("{whole} {noun} {part}"),
+    },
+    fine_fractions: true,
+    code_openers: &[
+        "code",
+        "kennwort",
+        "passwort",
+        "pin",
+        "kennzeichen",
+        "seriennummer",
+        "buchungscode",
+    ],
+    number_endings: &[("endet", "auf"), ("endend", "auf"), ("endenden", "auf"), ("endende", "auf")],
     watched: &["x"],
     readings: &[
         sign::crossed,

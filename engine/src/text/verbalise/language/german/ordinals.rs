@@ -164,7 +164,9 @@ fn noun(mut scan: Scan<'_>, speech: &Speech) -> Option<String> {
 
 fn is_ordinal(scan: Scan<'_>, end: Scan<'_>, noun: Option<&str>, speech: &Speech) -> bool {
     let [before, earlier] = scan.words_before();
-    if nouns::opens_day(&before) {
+    // A line of its own.
+    let alone = scan.before().is_none_or(|c| c == '\n') && end.peek().is_none_or(|c| c == '\n');
+    if alone || nouns::opens_day(&before) {
         return true;
     }
     if nouns::opens_ordinal(&before) {
