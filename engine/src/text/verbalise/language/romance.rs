@@ -18,6 +18,16 @@ pub(super) fn decimals(speech: &Speech, digits: &str) -> String {
     }
 }
 
+/// Four digits behind a decimal mark as two numbers: `tres coma catorce dieciséis`.
+pub(super) fn two_pairs(speech: &Speech, digits: &str) -> Option<String> {
+    let pair = |digits: &str| match digits.parse() {
+        Ok(n) if !digits.starts_with('0') => speech.count(n),
+        _ => speech.digits(digits),
+    };
+    let four = digits.len() == 4 && !digits.starts_with('0');
+    four.then(|| format!("{} {}", pair(&digits[..2]), pair(&digits[2..])))
+}
+
 /// A whole number before the noun at a place, in its gender. A voice need not wait for the noun where the number has
 /// only one form. A word may be a plural, or is certainly one.
 pub(super) fn before_noun(

@@ -207,7 +207,7 @@ fn measures() {
             ("1 h y 30 min", "una hora y treinta minutos"),
             (
                 "40,7128° N, 74,006° O",
-                "cuarenta coma siete uno dos ocho grados norte, setenta y cuatro coma cero cero seis grados oeste",
+                "cuarenta coma setenta y uno veintiocho grados norte, setenta y cuatro coma cero cero seis grados oeste",
             ),
             ("100 000 m", "cien mil metros"),
             ("1.000.000 km", "un millón de kilómetros"),
@@ -232,7 +232,7 @@ fn telephones_cards_and_machines() {
                 "seiscientos doce millones trescientos cuarenta y cinco mil seiscientos setenta y ocho habitantes",
             ),
             ("91 123 45 67", "noventa y uno, uno dos tres, cuarenta y cinco, sesenta y siete"),
-            ("(555) 123-4567", "cinco cinco cinco, uno dos tres, cuarenta y cinco sesenta y siete"),
+            ("(555) 123-4567", "cinco cinco cinco, uno dos tres, cuatro cinco seis siete"),
             (
                 "la tarjeta 4111 1111 1111 1111",
                 "la tarjeta cuatro uno uno uno, uno uno uno uno, uno uno uno uno, uno uno uno uno",
@@ -485,6 +485,40 @@ fn what_agents_write_in_a_hurry() {
             ("hasta el km 25 y 5 km", "hasta el kilómetro veinticinco y cinco kilómetros"),
             ("+/- 5", "más menos cinco"),
             ("Cap. IV y el Cap. Pérez", "capítulo cuatro y el capitán Pérez"),
+        ],
+    );
+}
+
+#[test]
+fn bare_lines() {
+    check(
+        "es-ES",
+        SPACED,
+        &[
+            ("1/13", "un treceavo"),
+            ("1/20", "un veinteavo"),
+            ("18/20", "dieciocho sobre veinte"),
+            ("1/300", "un tricentésimo"),
+            ("3,1416", "tres coma catorce dieciséis"),
+            ("2,0416", "dos coma cero cuatro uno seis"),
+            ("08 h", "ocho"),
+            ("7.15 p.m.", "siete y cuarto de la tarde."),
+            ("7.15 a.m", "siete y cuarto de la mañana"),
+            ("8:00 GMT-3", "ocho G M T menos tres"),
+            ("3,5/s", "tres coma cinco por segundo"),
+            ("$0,5", "cincuenta centavos"),
+            ("5 usd", "cinco dólares estadounidenses"),
+            ("20 crc", "veinte colones costarricenses"),
+            ("3 ₧", "tres pesetas"),
+            ("2222-3344", "dos dos dos dos, tres tres cuatro cuatro"),
+            ("1000-2000", "mil a dos mil"),
+            ("el dr. ruiz", "el doctor ruiz"),
+            ("Mayor esq. Toledo", "Mayor esquina Toledo"),
+            ("piso 123A", "piso ciento veintitrés A"),
+            ("la tarjeta termina en 4417", "la tarjeta termina en cuatro cuatro uno siete"),
+            ("código KX4417", "código K X cuatro cuatro uno siete"),
+            ("XIV", "catorce"),
+            ("IX", "nueve"),
         ],
     );
 }

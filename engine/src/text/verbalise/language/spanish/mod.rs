@@ -10,6 +10,7 @@ use super::other::BARE;
 use super::{Currency, Date, Half, Language, Part, Time, romance};
 use crate::text::verbalise::classes::Reading;
 use crate::text::verbalise::names::Gender;
+use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
 
@@ -109,7 +110,16 @@ pub(super) const SPANISH: Language = Language {
     dotted_days: false,
     bare_percent: true,
     hour_signs: &["horas", "hrs", "hs", "h"],
-    telephones: &[&[3, 3, 3], &[3, 2, 2, 2], &[2, 3, 2, 2], &[2, 4, 4]],
+    telephones: &[&[3, 3, 3], &[3, 2, 2, 2], &[2, 3, 2, 2], &[2, 4, 4], &[4, 4]],
+    fine_fractions: true,
+    code_openers: &["código", "contraseña", "pin", "matrícula", "serie", "localizador"],
+    number_endings: &[
+        ("termina", "en"),
+        ("terminada", "en"),
+        ("terminado", "en"),
+        ("acaba", "en"),
+        ("acabada", "en"),
+    ],
     ordered,
     day_last: false,
     halves: true,
@@ -128,7 +138,9 @@ pub(super) const SPANISH: Language = Language {
     before_noun: |speech, n, behind| {
         romance::before_noun(speech, n, behind, [|noun| noun.ends_with('s'), nouns::is_plural])
     },
-    decimals: romance::decimals,
+    decimals: |speech, digits| {
+        romance::two_pairs(speech, digits).unwrap_or_else(|| romance::decimals(speech, digits))
+    },
     cents: |whole, noun, part, cents| format!("{whole} {noun} con {part} {cents}"),
     readings: &[
         short_ordinal,
@@ -156,8 +168,8 @@ const PESOS_FIRST: [Currency; 1 + money::CURRENCIES.len()] = {
 
 /// 1.er, 3er, 3.º piso: before a masculine noun.
 fn short_ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let digits: String = scan.digits().iter().collect();
-    let n = digits.parse().ok().filter(|_| digits.len() <= 4)?;
+    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    let n = number.value().filter(|n| number.fraction.is_empty() && (1..10_000).contains(n))?;
     scan.eat('.');
     let short = scan.eat_str("er", true) || scan.eat_str("ᵉʳ", false);
     let before_noun = |scan| speech.noun(scan) == Some(Gender::Masculine);
@@ -165,15 +177,10 @@ fn short_ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>>
     (ended && scan.at_word_end()).then(|| (scan, speech.by(SHORT_ORDINAL, n)))
 }
 
-/// Two digits of a telephone number are a number, four are two of them; three and more are told one by one.
+/// Two digits of a telephone number are a number; three and more are told one by one.
 fn group(speech: &Speech, digits: &str) -> String {
-    let pair = |digits: &str| match digits.parse() {
-        Ok(n) if !digits.starts_with('0') => speech.count(n),
-        _ => speech.digits(digits),
-    };
-    match digits.len() {
-        2 => pair(digits),
-        4 => format!("{} {}", pair(&digits[..2]), pair(&digits[2..])),
+    match digits.parse() {
+        Ok(n) if digits.len() == 2 && !digits.starts_with('0') => speech.count(n),
         _ => speech.digits(digits),
     }
 }
@@ -253,7 +260,9 @@ fn fraction(speech: &Speech, above: u64, below: u64) -> Option<String> {
         0 | 1 => return None,
         2 => "medio".to_owned(),
         3 => "tercio".to_owned(),
-        4..=10 | 100 | 1_000 => speech.ordinal(below, Gender::Masculine),
+        4..=10 | 1_000 => speech.ordinal(below, Gender::Masculine),
+        100..=900 if below.is_multiple_of(100) => speech.ordinal(below, Gender::Masculine),
+        _ if below.is_multiple_of(1_000) => speech.ordinal(below, Gender::Masculine),
         _ => {
             let joined = speech.count(below).replace(" y ", "i").replace(' ', "");
             let plain: String = joined.chars().map(without_accent).collect();

@@ -47,6 +47,7 @@ const fn feminine(currency: Currency) -> Currency {
 
 const CENTAVOS: Option<(&str, &str)> = Some(("centavo", "centavos"));
 const CENTIMOS: Option<(&str, &str)> = Some(("céntimo", "céntimos"));
+const CENTESIMOS: Option<(&str, &str)> = Some(("centésimo", "centésimos"));
 const PENIQUES: Option<(&str, &str)> = Some(("penique", "peniques"));
 
 pub(super) const PESO: Currency = currency("$", "peso", "pesos", CENTAVOS);
@@ -72,6 +73,7 @@ pub(super) const CURRENCIES: &[Currency] = &[
     currency("₱", "peso", "pesos", CENTAVOS),
     currency("₡", "colón", "colones", CENTIMOS),
     currency("₲", "guaraní", "guaraníes", CENTIMOS),
+    feminine(currency("₧", "peseta", "pesetas", None)),
     currency("₿", "bitcoin", "bitcoines", None),
     currency("Bs.", "bolívar", "bolívares", CENTIMOS),
     currency("USD", "dólar estadounidense", "dólares estadounidenses", CENTAVOS),
@@ -82,4 +84,16 @@ pub(super) const CURRENCIES: &[Currency] = &[
     currency("PEN", "sol peruano", "soles peruanos", CENTIMOS),
     feminine(currency("GBP", "libra esterlina", "libras esterlinas", PENIQUES)),
     currency("CHF", "franco suizo", "francos suizos", CENTIMOS),
+    feminine(currency("kr", "corona", "coronas", CENTIMOS)),
+    feminine(currency("ptas", "peseta", "pesetas", None)),
+    currency("CRC", "colón costarricense", "colones costarricenses", CENTIMOS),
+    currency("NIO", "córdoba", "córdobas", CENTAVOS),
+    currency("HNL", "lempira", "lempiras", CENTAVOS),
+    currency("GTQ", "quetzal", "quetzales", CENTAVOS),
+    currency("PAB", "balboa", "balboas", CENTIMOS),
+    currency("BOB", "boliviano", "bolivianos", CENTAVOS),
+    currency("PYG", "guaraní", "guaraníes", CENTIMOS),
+    currency("UYU", "peso uruguayo", "pesos uruguayos", CENTESIMOS),
+    currency("DOP", "peso dominicano", "pesos dominicanos", CENTAVOS),
+    currency("VES", "bolívar", "bolívares", CENTIMOS),
 ];

@@ -95,6 +95,8 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("c/", "calle", Short::Always),
     short("pza", "plaza", Short::Title),
     short("plza", "plaza", Short::Title),
+    short("esq", "esquina", Short::Title),
+    short("da", "doña", Short::Title),
     short("pl", "plaza", Short::Title),
     short("p.º", "paseo", Short::Always),
     short("ctra", "carretera", Short::Title),
