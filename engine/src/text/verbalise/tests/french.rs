@@ -6,6 +6,10 @@ use super::*;
 
 /// What random texts are made of.
 pub(super) const PIECES: &[&str] = &[
+    "17/18",
+    "-19 juin",
+    "Mᵐᵉ",
+    "08 h",
     "n° ",
     "1er ",
     "2nde",
@@ -435,6 +439,31 @@ fn signs() {
             ("90° à gauche, § 5", "quatre-vingt-dix degrés à gauche, paragraphe cinq"),
             ("« Bonjour », dit-il", "« Bonjour », dit-il"),
             ("3 % et 4 ‰", "trois pour cent et quatre pour mille"),
+        ],
+    );
+}
+
+#[test]
+fn bare_lines() {
+    check(
+        "fr-FR",
+        SPACED,
+        &[
+            ("Mᵐᵉ Roux et le Dʳ Blin", "madame Roux et le docteur Blin"),
+            ("les 17/18 juin", "les dix-sept dix-huit juin"),
+            ("les 5-6-7 mai 2026", "les cinq six sept mai deux mille vingt-six"),
+            ("3,1416", "trois virgule quatorze seize"),
+            ("08 h", "huit heures"),
+            ("6,492,000", "six millions quatre cent quatre-vingt-douze mille"),
+            (
+                "1593072962",
+                "un milliard cinq cent quatre-vingt-treize millions soixante-douze mille neuf cent soixante-deux",
+            ),
+            ("2,5 €", "deux euros cinquante"),
+            ("5 eur", "cinq euros"),
+            ("1/20", "un vingtième"),
+            ("15/20", "quinze sur vingt"),
+            ("carte terminant par 4417", "carte terminant par quatre quatre un sept"),
         ],
     );
 }

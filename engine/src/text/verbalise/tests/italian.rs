@@ -398,3 +398,25 @@ fn what_agents_write() {
         ],
     );
 }
+
+#[test]
+fn bare_lines() {
+    check(
+        "it-IT",
+        SPACED,
+        &[
+            ("4,2 £", "quattro sterline e venti pence"),
+            ("1 eur", "un euro"),
+            ("5 km/s", "cinque chilometri al secondo"),
+            ("12 d", "dodici giorni"),
+            ("il dip. di Fisica", "il dipartimento di Fisica"),
+            ("avv. verdi", "avvocato verdi"),
+            ("1/20", "un ventesimo"),
+            ("28/30", "ventotto su trenta"),
+            ("interno 12A", "interno dodici A"),
+            ("7.15 p.m.", "sette e quindici di sera."),
+            ("la carta termina con 4417", "la carta termina con quattro quattro uno sette"),
+            ("example.com/a&b", "example punto com barra A e commerciale B"),
+        ],
+    );
+}

@@ -411,3 +411,26 @@ fn portugal() {
         ],
     );
 }
+
+#[test]
+fn bare_lines() {
+    check(
+        "pt-BR",
+        SPACED,
+        &[
+            ("2000000001", "dois bilhões e um"),
+            ("5/13", "cinco treze avos"),
+            ("1/20", "um vinte avos"),
+            ("Apt 45", "apartamento quarenta e cinco"),
+            ("casa 123A", "casa cento e vinte e três A"),
+            ("14H30", "catorze e trinta"),
+            ("00h", "zero horas"),
+            ("7.15 p.m.", "sete e quinze da noite."),
+            ("5 usd", "cinco dólares americanos"),
+            ("R$ 0,5", "cinquenta centavos"),
+            ("IX", "nove"),
+            ("o cartão termina em 4417", "o cartão termina em quatro quatro um sete"),
+            ("código KX4417", "código K X quatro quatro um sete"),
+        ],
+    );
+}

@@ -8,7 +8,7 @@ mod tables;
 mod words;
 
 use super::other::BARE;
-use super::{Date, Language, Time};
+use super::{Date, Language, Time, romance};
 use crate::text::verbalise::classes::sign;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::speech::Speech;
@@ -85,6 +85,14 @@ pub(super) const FRENCH: Language = Language {
     dotted_days: false,
     hour_signs: &["h", "H"],
     telephones: &[&[2, 2, 2, 2, 2]],
+    fine_fractions: true,
+    code_openers: &["code", "pin", "immatriculation", "série", "réservation"],
+    number_endings: &[
+        ("terminant", "par"),
+        ("termine", "par"),
+        ("finissant", "par"),
+        ("finit", "par"),
+    ],
     group: readings::group,
     regnal: |speech, n, name| match n {
         1 if words::QUEENS.contains(&name) => speech.ordinal(1, Gender::Feminine),
@@ -109,6 +117,7 @@ pub(super) const FRENCH: Language = Language {
         readings::second,
         readings::roman_ordinal,
         readings::half_hour,
+        readings::days,
         readings::seven,
         readings::saint,
         readings::listed,
@@ -157,10 +166,13 @@ fn fraction(speech: &Speech, above: u64, below: u64) -> Option<String> {
     Some(format!("{} {noun}{many}", speech.count(above)))
 }
 
-/// 3,14: quatorze; 0,05: zéro cinq; longer ones digit by digit.
+/// 3,14: quatorze; 0,05: zéro cinq; 3,1416: quatorze seize; longer ones digit by digit.
 fn decimals(speech: &Speech, digits: &str) -> String {
     /// Most digits that are said as one number.
     const NUMBER_DIGITS: usize = 3;
+    if let Some(pairs) = romance::two_pairs(speech, digits) {
+        return pairs;
+    }
     let rest = digits.trim_start_matches('0');
     if rest.is_empty() || rest.len() > NUMBER_DIGITS || digits.len() > NUMBER_DIGITS + 1 {
         return speech.digits(digits);

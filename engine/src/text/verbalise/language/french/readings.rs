@@ -96,6 +96,25 @@ pub(super) fn seven<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
     (word == "sept" && !(dotted && dated)).then_some((end, word))
 }
 
+/// les 17/18 juin, les 17-18-19 juin: days of one month, one behind the other.
+pub(super) fn days<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let joined = scan.before().is_some_and(|c| c.is_alphanumeric() || "/-.,".contains(c));
+    let day = |scan: &mut Scan<'a>| -> Option<u64> {
+        let digits: String = scan.digits().iter().collect();
+        digits.parse().ok().filter(|day| digits.len() <= 2 && (1..=31).contains(day))
+    };
+    let mut said = vec![speech.count(day(&mut scan).filter(|_| !joined)?)];
+    let sign = scan.peek().filter(|&c| c == '/' || c == '-')?;
+    while scan.eat(sign) {
+        said.push(speech.count(day(&mut scan)?));
+    }
+    // 17-18 juin is said with its "à".
+    let several = said.len() > 2 || (said.len() == 2 && sign == '/');
+    let month = || speech.names().find_month(&scan.next_word().iter().collect::<String>());
+    (several && scan.peek().is_some_and(is_gap) && month().is_some())
+        .then(|| (scan, said.join(" ")))
+}
+
 /// le 1/4 de finale: no day.
 pub(super) fn part_of<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let number = |scan: &mut Scan<'a>| -> Option<u64> {

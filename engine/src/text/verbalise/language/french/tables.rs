@@ -257,6 +257,12 @@ pub(super) const UNITS: &[(&str, &str)] = &[
 pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     title("m", "monsieur"),
     title("mm", "messieurs"),
+    always("mᵐᵉ", "madame"),
+    always("mᵐᵉˢ", "mesdames"),
+    always("mˡˡᵉ", "mademoiselle"),
+    always("mˡˡᵉˢ", "mesdemoiselles"),
+    always("dʳ", "docteur"),
+    always("pʳ", "professeur"),
     always("mme", "madame"),
     always("mmes", "mesdames"),
     always("mlle", "mademoiselle"),

@@ -95,6 +95,11 @@ pub(super) const ITALIAN: Language = Language {
     dotted_days: false,
     bare_percent: true,
     hour_signs: &["h"],
+    fine_fractions: true,
+    // Numbers of mobile telephones have ten.
+    bare_digits: 10..=12,
+    code_openers: &["codice", "pin", "targa", "serie", "prenotazione", "password"],
+    number_endings: &[("termina", "con"), ("finisce", "con"), ("terminante", "con")],
     telephones: &[&[3, 3, 4], &[3, 7], &[3, 3, 2, 2], &[3, 2, 2, 3], &[2, 4, 4]],
     ordered,
     day_last: false,

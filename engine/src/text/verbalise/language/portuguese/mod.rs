@@ -70,7 +70,10 @@ pub(super) const PORTUGUESE: Language = Language {
     capital_nouns: false,
     dotted_days: false,
     bare_percent: true,
-    hour_signs: &["horas", "hs", "h"],
+    hour_signs: &["horas", "hs", "h", "H"],
+    fine_fractions: true,
+    code_openers: &["código", "senha", "pin", "placa", "matrícula", "série", "reserva"],
+    number_endings: &[("termina", "em"), ("terminado", "em"), ("terminada", "em"), ("final", "em")],
     telephones: &[
         &[3, 3, 3],
         &[2, 5, 4],

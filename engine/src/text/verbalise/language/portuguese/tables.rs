@@ -95,6 +95,8 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("ed", "edifício", Short::Title),
     short("apto", "apartamento", Short::Always),
     short("ap", "apartamento", Short::Number),
+    short("apt", "apartamento", Short::Number),
+    short("ext", "extensão", Short::Number),
     short("bl", "bloco", Short::Number),
     short("km", "quilômetro", Short::Number),
     short("n.º", "número", Short::Always),
