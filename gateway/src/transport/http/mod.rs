@@ -2,6 +2,7 @@
 
 pub(crate) mod cors;
 pub(crate) mod demo;
+mod form;
 pub(crate) mod gate;
 pub(crate) mod speech;
 pub(crate) mod text;

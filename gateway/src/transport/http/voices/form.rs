@@ -1,10 +1,8 @@
 //! The form that a voice is added with: its parts, each with its limit. Knows nothing of sound.
 
-use std::error::Error;
-
 use axum::extract::Multipart;
-use axum::extract::multipart::{Field, MultipartError};
-use axum::http::StatusCode;
+
+use crate::transport::http::form::{Refusal, broken, bytes, text};
 
 /// Longest name.
 const NAME_CHARS_MAX: usize = 200;
@@ -12,30 +10,6 @@ const NAME_CHARS_MAX: usize = 200;
 const REFERENCE_CHARS_MAX: usize = 4_000;
 /// Rows of codes as JSON: eight rows of 750 codes are 48 KB.
 const CODES_BYTES_MAX: usize = 256 << 10;
-
-/// Why a form is refused.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
-    pub(super) code: &'static str,
-    pub(super) param: Option<&'static str>,
-    pub(super) message: String,
-}
-
-impl Refusal {
-    pub(super) fn bad(param: &'static str, message: impl Into<String>) -> Self {
-        Self::coded("bad_value", param, message)
-    }
-
-    pub(super) fn coded(
-        code: &'static str,
-        param: &'static str,
-        message: impl Into<String>,
-    ) -> Self {
-        let (status, message) = (StatusCode::BAD_REQUEST, message.into());
-        Self { status, code, param: Some(param), message }
-    }
-}
 
 /// What a voice is to be made from.
 #[derive(Debug, PartialEq, Eq)]
@@ -111,57 +85,5 @@ impl Parts {
         let name = self.name.filter(|name| !name.trim().is_empty());
         let name = name.ok_or_else(|| Refusal::bad("name", "name is missing"))?;
         Ok(Form { name, reference: self.reference, material })
-    }
-}
-
-async fn text(field: Field<'_>, part: &'static str, chars_max: usize) -> Result<String, Refusal> {
-    let bytes = bytes(field, part, chars_max * 4).await?;
-    let text = String::from_utf8(bytes);
-    let text = text.map_err(|_| Refusal::bad(part, format!("{part} is not UTF-8")))?;
-    match text.chars().count() {
-        chars if chars > chars_max => {
-            let message = format!("{part} has {chars} characters, {chars_max} are allowed");
-            Err(Refusal::bad(part, message))
-        }
-        _ => Ok(text),
-    }
-}
-
-async fn bytes(
-    mut field: Field<'_>,
-    part: &'static str,
-    bytes_max: usize,
-) -> Result<Vec<u8>, Refusal> {
-    let mut bytes = Vec::new();
-    let too_large = || Refusal {
-        status: StatusCode::PAYLOAD_TOO_LARGE,
-        code: "too_large",
-        param: Some(part),
-        message: format!("{part} has more than {bytes_max} bytes"),
-    };
-    loop {
-        match field.chunk().await {
-            Ok(None) => return Ok(bytes),
-            Ok(Some(chunk)) if bytes.len() + chunk.len() > bytes_max => return Err(too_large()),
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Err(e) if e.status() == StatusCode::PAYLOAD_TOO_LARGE => return Err(too_large()),
-            Err(e) => return Err(broken(&e, Some(part))),
-        }
-    }
-}
-
-/// What is wrong with the body that a form comes in.
-fn broken(error: &MultipartError, param: Option<&'static str>) -> Refusal {
-    match error.status() {
-        status @ StatusCode::PAYLOAD_TOO_LARGE => {
-            Refusal { status, code: "too_large", param, message: error.body_text() }
-        }
-        // It could not be read to its end, and only the first cause of that says why. Never a fault of ours.
-        status if status.is_server_error() => {
-            let causes = std::iter::successors(error.source(), |&cause| cause.source());
-            let message = causes.last().map_or_else(|| error.body_text(), ToString::to_string);
-            Refusal { status: StatusCode::BAD_REQUEST, code: "bad_body", param, message }
-        }
-        status => Refusal { status, code: "bad_body", param, message: error.body_text() },
     }
 }

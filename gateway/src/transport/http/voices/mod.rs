@@ -19,7 +19,8 @@ use engine::bundle::Prompt;
 use engine::{Handle, VoiceError, VoiceSource};
 use serde_json::{Value, json};
 
-use self::form::{Form, Material, Refusal};
+use self::form::{Form, Material};
+use super::form::Refusal;
 use super::{overloaded, problem};
 use crate::auth::Caller;
 use crate::config::VoiceUploads;
@@ -71,7 +72,7 @@ async fn add(
     let settings = &server.voices.settings;
     let form = match Form::read(multipart, settings.max_upload_bytes).await {
         Ok(form) => form,
-        Err(refusal) => return refused(&refusal),
+        Err(refusal) => return refusal.into_response(),
     };
     let (engine, seconds_max) = (server.engine.clone(), settings.max_seconds);
     let Form { name, reference, material } = form;
@@ -80,7 +81,7 @@ async fn add(
     let made = tokio::task::spawn_blocking(move || make(&engine, material, seconds_max)).await;
     match made.expect("making a voice does not panic; this is a bug") {
         Ok(made) => keep(server.clone(), by, made).await,
-        Err(NotMade::Refused(refusal)) => refused(&refusal),
+        Err(NotMade::Refused(refusal)) => refusal.into_response(),
         Err(NotMade::Busy(message)) => overloaded(&message),
         Err(NotMade::Broken(message)) => {
             problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", None, &message)
@@ -199,10 +200,6 @@ fn not_changed(refusal: &Refused) -> Response {
             problem(StatusCode::INTERNAL_SERVER_ERROR, "internal", None, told)
         }
     }
-}
-
-fn refused(refusal: &Refusal) -> Response {
-    problem(refusal.status, refusal.code, refusal.param, &refusal.message)
 }
 
 /// Reads a form, and forgets it.
