@@ -83,7 +83,9 @@ pub(crate) trait Framing: Send {
     }
 
     /// Something that the engine tells beside the sound.
-    fn learn(&mut self, _event: &Event) {}
+    fn learn(&mut self, _event: &Event) -> Bytes {
+        Bytes::new()
+    }
 
     /// More bytes, at least one.
     fn sound(&mut self, bytes: &[u8]) -> Bytes;

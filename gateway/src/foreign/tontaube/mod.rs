@@ -167,10 +167,11 @@ impl Framing for Predicted {
         "application/json"
     }
 
-    fn learn(&mut self, event: &Event) {
+    fn learn(&mut self, event: &Event) -> Bytes {
         if let Event::ChunkEnd { said, .. } = event {
             self.codes.extend(&said.codes);
         }
+        Bytes::new()
     }
 
     fn sound(&mut self, bytes: &[u8]) -> Bytes {

@@ -1,5 +1,6 @@
 //! The plain requests: health, lists, and errors in the shape that speech clients know.
 
+mod answer;
 pub(crate) mod cors;
 pub(crate) mod demo;
 mod form;

@@ -7,7 +7,6 @@
 //!
 //! A client that leaves drops the body, and with it the context.
 
-mod answer;
 mod events;
 mod request;
 
@@ -21,8 +20,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use engine::{Request, Text};
 
-use self::answer::Wanted;
 use self::request::{Framing, Spoken};
+use super::answer::{self, Wanted};
 use super::gate::too_many;
 use super::{overloaded, problem, unread};
 use crate::access::Access;

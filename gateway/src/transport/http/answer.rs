@@ -1,5 +1,5 @@
-//! Sound on its way to the client, as the body itself or in a vendor's messages; a tenth of a second at a time, however much
-//! comes at once.
+//! What the engine makes, on its way to the client: as the body itself or in a vendor's messages, streamed or in one piece.
+//! Sound goes a tenth of a second at a time, however much comes at once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -34,48 +34,39 @@ pub(super) struct Wanted {
     pub(super) framing: Option<Box<dyn Framing>>,
 }
 
-/// Waits for the first sound, so that a failure before it has a status of its own; then streams.
+impl Wanted {
+    /// Of the body.
+    fn content_type(&self) -> &'static str {
+        self.framing.as_ref().map_or(self.content_type, |framing| framing.content_type())
+    }
+}
+
+/// Waits for the first that a client hears or reads, so that a failure before it has a status of its own; then streams.
 pub(super) async fn answer(
     events: Events,
     wanted: Wanted,
     admission: Admission,
     access: Access,
 ) -> Response {
-    let failed =
-        |message: &str| problem(StatusCode::INTERNAL_SERVER_ERROR, "engine_failed", None, message);
-    let Wanted { text, writer, content_type, mut framing } = wanted;
-    let timing = framing.as_ref().map_or(Timing::Nothing, |framing| framing.timing());
-    let mut words = (timing != Timing::Nothing).then(|| Words::new(text, timing));
-    let first = loop {
-        match next(&events).await {
+    let content_type = wanted.content_type();
+    let mut speech = Speech::new(events, wanted, admission, access);
+    while speech.ready.is_empty() && speech.first.is_none() {
+        match next(&speech.events).await {
             Some(Event::Failed(failure)) => return failed(&failure.to_string()),
-            Some(event @ (Event::Audio { .. } | Event::Done(_))) => break event,
-            Some(event) => learn(&event, &mut words, &mut framing),
-            None => return failed("the engine stopped"),
+            Some(event @ (Event::Audio { .. } | Event::Done(_))) => speech.first = Some(event),
+            Some(event) => speech.learn(&event),
+            None => return failed(&BodyError::Stopped.to_string()),
         }
-    };
-    let content_type = match &framing {
-        Some(framing) => framing.content_type(),
-        None => content_type,
-    };
+    }
     // Until the last byte is out.
-    access.outcome("gone");
-    let speech = Speech {
-        events,
-        first: Some(first),
-        sound: Pcm::default(),
-        at: 0,
-        writer: Some(writer),
-        framing,
-        words,
-        ready: VecDeque::new(),
-        broken: None,
-        access,
-        _admission: admission,
-    };
+    speech.access.outcome("gone");
     let body = Body::from_stream(stream::try_unfold(speech, Speech::advance));
     ([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")], body)
         .into_response()
+}
+
+fn failed(message: &str) -> Response {
+    problem(StatusCode::INTERNAL_SERVER_ERROR, "engine_failed", None, message)
 }
 
 /// An answer under way. Dropping it, as a client's leaving does, cancels the context.
@@ -110,6 +101,35 @@ enum BodyError {
 }
 
 impl Speech {
+    fn new(events: Events, wanted: Wanted, admission: Admission, access: Access) -> Self {
+        let Wanted { text, writer, framing, .. } = wanted;
+        let timing = framing.as_ref().map_or(Timing::Nothing, |framing| framing.timing());
+        Self {
+            events,
+            first: None,
+            sound: Pcm::default(),
+            at: 0,
+            writer: Some(writer),
+            framing,
+            words: (timing != Timing::Nothing).then(|| Words::new(text, timing)),
+            ready: VecDeque::new(),
+            broken: None,
+            access,
+            _admission: admission,
+        }
+    }
+
+    /// Takes note of what the engine tells beside the sound.
+    fn learn(&mut self, event: &Event) {
+        if let Some(words) = &mut self.words {
+            words.learn(event);
+        }
+        if let Some(framing) = &mut self.framing {
+            let message = framing.learn(event);
+            self.send(message);
+        }
+    }
+
     async fn advance(mut self) -> Result<Option<(Bytes, Self)>, BodyError> {
         loop {
             if let Some(bytes) = self.ready.pop_front() {
@@ -164,7 +184,7 @@ impl Speech {
                 return Err(failure.into());
             }
             Some(Event::Cancelled(_)) | None => return Err(BodyError::Stopped),
-            Some(event) => learn(&event, &mut self.words, &mut self.framing),
+            Some(event) => self.learn(&event),
         }
         Ok(())
     }
@@ -257,16 +277,6 @@ impl Words {
             Word { text, start_s: second(timed.samples.start), end_s: second(timed.samples.end) }
         };
         timings.timed.into_iter().map(word).collect()
-    }
-}
-
-/// Takes note of what the engine tells beside the sound.
-fn learn(event: &Event, words: &mut Option<Words>, framing: &mut Option<Box<dyn Framing>>) {
-    if let Some(words) = words {
-        words.learn(event);
-    }
-    if let Some(framing) = framing {
-        framing.learn(event);
     }
 }
 
