@@ -20,5 +20,6 @@ pub mod protocol;
 pub mod server;
 mod sessions;
 mod shape;
+pub mod transcript;
 mod transport;
 mod voices;
