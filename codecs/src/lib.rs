@@ -1,5 +1,6 @@
 //! Audio codecs: neural decoders, Opus, MP3, FLAC, containers, resampling. Knows neither engine nor gateway.
 
+mod attention;
 mod codebook;
 pub mod codes;
 pub mod conv;
@@ -15,6 +16,7 @@ pub mod nano;
 pub mod ogg;
 pub mod opus;
 pub mod pcm;
+pub mod qwen3_omni;
 pub mod reconstruct;
 pub mod recording;
 pub mod resample;

@@ -45,6 +45,20 @@ impl Filter {
         Ok(Self { shape: [out, input, 1], values, bias })
     }
 
+    /// Reads `NAME.weight`, `[out, in, kernel, kernel]`, and `NAME.bias`, as a filter `[out, in, kernel * kernel]`.
+    ///
+    /// # Errors
+    /// A tensor is missing or malformed.
+    pub fn plane(
+        weights: &Weights,
+        name: &str,
+        [out, input, kernel]: [usize; 3],
+    ) -> Result<Self, LoadError> {
+        let values = weights.f32(&format!("{name}.weight"), &[out, input, kernel, kernel])?;
+        let bias = read_bias(weights, name, out)?;
+        Ok(Self { shape: [out, input, kernel * kernel], values, bias })
+    }
+
     /// Reads `NAME.weight_g`, `NAME.weight_v` and `NAME.bias`, and folds the weight norm: `v * g / |v|`, the norm
     /// over all axes but the first, for plain and transposed filters alike.
     ///

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! Filter          values from a file, weight norm folded        [out, in, kernel]
-//!   -> Conv1d | ConvTranspose1d | Linear | DepthwiseConv1d      packed for the product
+//!   -> Conv1d | Conv2d | ConvTranspose1d | Linear | DepthwiseConv1d      packed for the product
 //! ```
 
 mod depthwise;
@@ -17,6 +17,7 @@ mod filter;
 mod look;
 mod matmul;
 mod plain;
+mod plane;
 mod transposed;
 mod vector;
 
@@ -25,6 +26,7 @@ pub use feed_forward::FeedForward;
 pub use filter::Filter;
 pub use look::{Edge, Look, Sides};
 pub use plain::{Conv1d, ConvShape, Linear};
+pub use plane::{Conv2d, PlaneShape};
 pub use transposed::{ConvTranspose1d, TransposedShape};
 
 use crate::frames::Frames;

@@ -1,13 +1,11 @@
 //! One conformer layer: half a feed-forward block, attention, convolution, half a feed-forward block, norm.
 
 use super::{Config, clear_masked, load_norm};
+use crate::attention::{Sides, attend_with};
 use crate::conv::{DepthwiseConv1d, FeedForward, Filter, Linear};
 use crate::frames::Frames;
-use crate::math::{Activation, Norm, glu, softmax};
+use crate::math::{Activation, Norm, glu};
 use crate::weights::{LoadError, Weights};
-
-/// Queries whose scores against all keys are held at a time.
-const QUERY_TILE: usize = 96;
 
 pub(super) struct Layer {
     first: FeedForward,
@@ -106,35 +104,19 @@ impl Attention {
         let queries = self.query.forward(&normed);
         let keys = self.key.forward(&normed);
         let values = self.value.forward(&normed);
-        let mut mixed = Frames::zeros(h.time(), h.channels());
-        for start in (0..h.channels()).step_by(self.head) {
-            let columns = start..start + self.head;
-            let head = Head::new(
-                &columns_of(&keys.slice(0..valid), &columns),
-                &columns_of(&values.slice(0..valid), &columns),
-            );
-            let queries = columns_of(&queries, &columns);
-            for first in (0..queries.time()).step_by(QUERY_TILE) {
-                let tile = queries.slice(first..(first + QUERY_TILE).min(queries.time()));
-                let result = self.attend(&head, &tile, first);
-                let rows = mixed.rows_mut().skip(first);
-                for (row, values) in rows.zip(result.rows()) {
-                    row[columns.clone()].copy_from_slice(values);
-                }
+        let sides = Sides {
+            queries: &queries,
+            keys: &keys.slice(0..valid),
+            values: &values.slice(0..valid),
+            head: self.head,
+        };
+        let mixed = attend_with(&sides, |queries, first, scores| {
+            let distances = self.distance.forward(queries);
+            for (i, (row, distances)) in scores.rows_mut().zip(distances.rows()).enumerate() {
+                self.add_distances(row, distances, first + i);
             }
-        }
+        });
         self.out.add_rows(mixed.data(), h.data_mut());
-    }
-
-    /// Queries `[n, head]`, the first of them at step `first`, to the mixed values `[n, head]`.
-    fn attend(&self, head: &Head, queries: &Frames, first: usize) -> Frames {
-        let mut scores = head.keys.forward(queries);
-        let distances = self.distance.forward(queries);
-        for (i, (row, distances)) in scores.rows_mut().zip(distances.rows()).enumerate() {
-            self.add_distances(row, distances, first + i);
-            softmax(row);
-        }
-        head.values.forward(&scores)
     }
 
     /// Adds to the scores of the query at step `query` what each key's distance is worth:
@@ -152,31 +134,6 @@ impl Attention {
             *s += d;
         }
     }
-}
-
-/// Keys and values of one head as layers: from a query to scores, from scores to a value.
-struct Head {
-    keys: Linear,
-    values: Linear,
-}
-
-impl Head {
-    /// From keys and values `[steps, head]`.
-    fn new(keys: &Frames, values: &Frames) -> Self {
-        let layer = |values: Vec<f32>, out, inputs| {
-            Linear::new(&Filter { shape: [out, inputs, 1], values, bias: Vec::new() })
-        };
-        let (steps, width) = (keys.time(), keys.channels());
-        Self {
-            keys: layer(keys.data().to_vec(), steps, width),
-            values: layer(values.to_channels_first(), width, steps),
-        }
-    }
-}
-
-fn columns_of(frames: &Frames, columns: &std::ops::Range<usize>) -> Frames {
-    let data = frames.rows().flat_map(|row| &row[columns.clone()]).copied().collect();
-    Frames::new(data, columns.len())
 }
 
 /// Gated pointwise convolution, causal depthwise convolution, pointwise convolution.

@@ -1,13 +1,12 @@
 //! HuBERT, the base variant: what a clip sounds like, a state of every layer for each 320 samples.
 
 use super::config::Semantic;
+use crate::attention::{Sides, attend};
 use crate::conv::{Conv1d, ConvShape, Filter, Linear};
 use crate::frames::Frames;
-use crate::math::{Activation, Norm, softmax};
+use crate::math::{Activation, Norm};
 use crate::weights::{LoadError, Weights};
 
-/// Queries whose scores against all keys are held at a time.
-const QUERY_TILE: usize = 96;
 /// Added to the variance of a channel over the clip.
 const GROUP_NORM_EPS: f64 = 1e-5;
 
@@ -190,52 +189,14 @@ impl Layer {
     fn apply(&self, h: &mut Frames) {
         let (queries, keys) = (self.query.forward(h), self.key.forward(h));
         let values = self.value.forward(h);
-        let mut mixed = Frames::zeros(h.time(), h.channels());
-        for start in (0..h.channels()).step_by(self.head) {
-            self.attend(start, &queries, &keys, &values, &mut mixed);
-        }
+        let sides = Sides { queries: &queries, keys: &keys, values: &values, head: self.head };
+        let mixed = attend(&sides);
         self.out.add_rows(mixed.data(), h.data_mut());
         self.attended.apply(h.data_mut());
         let mut inner = self.up.forward(h);
         Activation::Gelu.apply(inner.data_mut());
         self.down.add_rows(inner.data(), h.data_mut());
         self.fed.apply(h.data_mut());
-    }
-
-    /// One head, whose columns begin at `start`.
-    fn attend(
-        &self,
-        start: usize,
-        queries: &Frames,
-        keys: &Frames,
-        values: &Frames,
-        out: &mut Frames,
-    ) {
-        let columns = start..start + self.head;
-        let own = |x: &Frames| -> Vec<f32> {
-            x.rows().flat_map(|row| &row[columns.clone()]).copied().collect()
-        };
-        let (queries, time) = (own(queries), keys.time());
-        let score = Filter { shape: [time, self.head, 1], values: own(keys), bias: Vec::new() };
-        let score = Linear::new(&score);
-        let transposed = Frames::new(own(values), self.head).to_channels_first();
-        let mix = Linear::new(&Filter {
-            shape: [self.head, time, 1],
-            values: transposed,
-            bias: Vec::new(),
-        });
-        let mut rows = out.rows_mut();
-        for tile in queries.chunks(QUERY_TILE * self.head) {
-            let count = tile.len() / self.head;
-            let mut scores = vec![0.0; count * time];
-            score.add_rows(tile, &mut scores);
-            scores.chunks_exact_mut(time).for_each(softmax);
-            let mut mixed = vec![0.0; count * self.head];
-            mix.add_rows(&scores, &mut mixed);
-            for (mixed, row) in mixed.chunks_exact(self.head).zip(&mut rows) {
-                row[columns.clone()].copy_from_slice(mixed);
-            }
-        }
     }
 }
 
