@@ -45,24 +45,8 @@ pub enum HearingError {
     },
 }
 
-/// Where the parts lie among the tensors of a checkpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
-    /// What the names of the tower's tensors begin with, the last dot included.
-    pub tower: String,
-    /// Name of the adaptor.
-    pub adaptor: String,
-}
-
-impl Places {
-    /// Those of a Bagpiper checkpoint.
-    pub fn bagpiper() -> Self {
-        Self {
-            tower: "multimodal_io_dict.continuous_audio.model.audio_tower.".to_owned(),
-            adaptor: "adaptor.continuous_audio".to_owned(),
-        }
-    }
-}
+/// Name of the adaptor among the tensors of a language model.
+const ADAPTOR: &str = "adaptor.continuous_audio";
 
 /// Clips to rows that stand in a prompt in the place of embeddings.
 pub struct Hearing {
@@ -73,22 +57,22 @@ pub struct Hearing {
 }
 
 impl Hearing {
-    /// Reads a tower of the given sizes, and an adaptor to rows of the given width. Clips may be `seconds_max` long.
+    /// Reads a tower of the given sizes, and from the tensors of the language model the adaptor to rows of its width. Clips may
+    /// be `seconds_max` long.
     ///
     /// # Errors
     /// A size is not supported, or a tensor is missing or malformed.
     pub fn load(
-        weights: &Weights,
-        places: &Places,
-        sizes: (&Config, usize),
+        tower: (&Weights, &Config),
+        model: (&Weights, usize),
         mel: MelSettings,
         seconds_max: f64,
     ) -> Result<Self, LoadError> {
-        let (config, hidden) = sizes;
+        let ((tower, config), (model, hidden)) = (tower, model);
         Ok(Self {
             mel: LogMel::new(config.num_mel_bins, mel),
-            tower: Tower::load(weights, &places.tower, config)?,
-            adaptor: load_adaptor(weights, &places.adaptor, [hidden, config.output_dim])?,
+            tower: Tower::load(tower, config)?,
+            adaptor: load_adaptor(model, [hidden, config.output_dim])?,
             seconds_max,
         })
     }
@@ -121,6 +105,6 @@ impl Hearing {
     }
 }
 
-fn load_adaptor(weights: &Weights, name: &str, shape: [usize; 2]) -> Result<Linear, LoadError> {
-    Ok(Linear::new(&Filter::matrix(weights, name, shape, true)?))
+fn load_adaptor(weights: &Weights, shape: [usize; 2]) -> Result<Linear, LoadError> {
+    Ok(Linear::new(&Filter::matrix(weights, ADAPTOR, shape, true)?))
 }

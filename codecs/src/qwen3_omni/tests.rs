@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
+use safetensors::{Dtype, tensor::TensorView};
 
 use super::*;
 
@@ -23,7 +24,7 @@ fn config(name: &str) -> Config {
 }
 
 fn tower(config_name: &str) -> Tower {
-    Tower::load(&open("model"), "", &config(config_name)).unwrap()
+    Tower::load(&open("model"), &config(config_name)).unwrap()
 }
 
 fn golden(file: &Weights, name: &str) -> Frames {
@@ -130,7 +131,7 @@ fn the_adaptor_brings_rows_to_the_width_of_the_language_model() {
     let weights = Weights::open(&fixture("speechlm_tiny/bagpiper/model.safetensors")).unwrap();
     let golden_file =
         Weights::open(&fixture("speechlm_tiny/bagpiper/audio_in.safetensors")).unwrap();
-    let adaptor = load_adaptor(&weights, "adaptor.continuous_audio", [64, 48]).unwrap();
+    let adaptor = load_adaptor(&weights, [64, 48]).unwrap();
     let rows = adaptor.forward(&golden(&golden_file, "features"));
     let is_audio = golden_file.ints("is_audio").unwrap();
     let expected = golden(&golden_file, "embeddings");
@@ -139,15 +140,12 @@ fn the_adaptor_brings_rows_to_the_width_of_the_language_model() {
     assert_near("adapted", &rows, &Frames::new(expected, 64));
 }
 
-/// The tower of one fixture and the adaptor of another, as one checkpoint.
+/// The tower of one fixture and the adaptor of another.
 fn hearing(seconds_max: f64) -> Hearing {
-    let adaptor = Weights::open(&fixture("speechlm_tiny/bagpiper/model.safetensors")).unwrap();
-    Hearing {
-        mel: LogMel::new(128, MelSettings::default()),
-        tower: tower("config"),
-        adaptor: load_adaptor(&adaptor, &Places::bagpiper().adaptor, [64, 48]).unwrap(),
-        seconds_max,
-    }
+    let model = Weights::open(&fixture("speechlm_tiny/bagpiper/model.safetensors")).unwrap();
+    let (tower, config) = (open("model"), config("config"));
+    let mel = MelSettings::default();
+    Hearing::load((&tower, &config), (&model, 64), mel, seconds_max).unwrap()
 }
 
 #[test]
@@ -173,10 +171,38 @@ fn a_clip_that_cannot_be_encoded_is_told_why() {
 }
 
 #[test]
+fn a_tower_is_found_among_other_parts_of_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, file) = (open("model"), folder.path().join("all.safetensors"));
+    let bytes = |name: &str| -> Vec<u8> {
+        let values = source.f32(name, source.shape(name).unwrap()).unwrap();
+        values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    };
+    let tensors: Vec<(String, Vec<usize>, Vec<u8>)> = source
+        .names()
+        .map(|name| {
+            let named = format!("parts.audio_tower.{name}");
+            (named, source.shape(name).unwrap().to_vec(), bytes(name))
+        })
+        .chain([("model.norm.weight".to_owned(), vec![1], vec![0; 4])])
+        .collect();
+    let views = tensors.iter().map(|(name, shape, bytes)| {
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap();
+        (name, view)
+    });
+    std::fs::write(&file, safetensors::serialize(views, None).unwrap()).unwrap();
+    let found = Tower::load(&Weights::open(&file).unwrap(), &config("config")).unwrap();
+    let mel = input("mel_0s7");
+    assert_eq!(found.forward(&mel), tower("config").forward(&mel));
+}
+
+#[test]
 fn a_missing_part_is_told_by_name() {
-    let error = Tower::load(&open("model"), "tower.", &config("config")).err().unwrap();
-    assert!(error.to_string().contains("tower.conv2d1.weight"), "{error}");
-    let wide = Config { d_model: 128, ..config("config") };
-    let error = Tower::load(&open("model"), "", &wide).err().unwrap();
-    assert!(error.to_string().contains("conv_out.weight"), "{error}");
+    let load = |weights: &str, config: &Config| {
+        Tower::load(&open(weights), config).err().unwrap().to_string()
+    };
+    let error = load("inputs", &config("config"));
+    assert!(error.contains("`conv2d1.weight`") && error.contains("missing"), "{error}");
+    let error = load("model", &Config { d_model: 128, ..config("config") });
+    assert!(error.contains("conv_out.weight"), "{error}");
 }

@@ -46,12 +46,14 @@ impl TowerStream {
 }
 
 impl Tower {
-    /// Reads the tensors whose names begin with `prefix`.
+    /// Reads the tensors. Their names may all begin with the same, as they do in a checkpoint that holds other parts too.
     ///
     /// # Errors
     /// A size is not supported, or a tensor is missing or malformed.
-    pub fn load(weights: &Weights, prefix: &str, config: &Config) -> Result<Self, LoadError> {
+    pub fn load(weights: &Weights, config: &Config) -> Result<Self, LoadError> {
         config.check_in(weights.file())?;
+        let prefix = weights.names().find_map(|name| name.strip_suffix("conv2d1.weight"));
+        let prefix = prefix.unwrap_or_default();
         let (width, output) = (config.d_model, config.output_dim);
         let named = |part: &str| format!("{prefix}{part}");
         let layer = |i: usize| Layer::load(weights, &named(&format!("layers.{i}")), config);
