@@ -15,6 +15,7 @@ pub use config::Config;
 pub(crate) use config::{check_rates, check_sizes};
 pub use synthesis::SynthesisState;
 pub(crate) use synthesis::{Finish, Synthesis, SynthesisShape};
+pub(crate) use unit::{DILATIONS, Unit, load_conv, load_snake};
 
 use crate::codebook::{Codebook, CodebookSearch, CodebookShape};
 use crate::codes::{self, CodeError};

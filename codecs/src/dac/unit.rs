@@ -1,4 +1,4 @@
-//! The residual unit that encoder and decoder are made of.
+//! The residual unit that the encoders and decoders of every DAC are made of.
 
 use crate::conv::{Conv1d, ConvShape, Edge, Filter, Look, Sides};
 use crate::frames::Frames;
@@ -6,16 +6,17 @@ use crate::math::Snake;
 use crate::weights::{LoadError, Weights};
 
 /// Steps between the seven taps in the three units of a stage.
-const DILATIONS: [usize; 3] = [1, 3, 9];
+pub(crate) const DILATIONS: [usize; 3] = [1, 3, 9];
 const KERNEL: usize = 7;
 
 /// `x + conv1(snake(conv7(snake(x))))`.
-pub(super) struct Unit {
+pub(crate) struct Unit {
     before: Snake,
     spread: Conv1d,
     between: Snake,
     mix: Conv1d,
-    sides: Sides,
+    /// Steps that the seven taps see beyond their own, on either side.
+    reach: usize,
 }
 
 impl Unit {
@@ -26,37 +27,47 @@ impl Unit {
         channels: usize,
     ) -> Result<[Self; 3], LoadError> {
         let load = |i: usize| {
-            Self::load(weights, &format!("{name}.res_unit{}", i + 1), channels, DILATIONS[i])
+            let unit = format!("{name}.res_unit{}", i + 1);
+            let layers = ["snake1", "conv1", "snake2", "conv2"].map(|l| format!("{unit}.{l}"));
+            Self::load(weights, &layers, channels, DILATIONS[i])
         };
         Ok([load(0)?, load(1)?, load(2)?])
     }
 
-    fn load(
+    /// Reads a unit whose four layers have these names.
+    pub(crate) fn load(
         weights: &Weights,
-        name: &str,
+        [before, spread, between, mix]: &[String; 4],
         channels: usize,
         dilation: usize,
     ) -> Result<Self, LoadError> {
-        let side = (KERNEL - 1) / 2 * dilation;
-        let snake = |part: &str| load_snake(weights, &format!("{name}.{part}"), channels);
-        let conv = |part: &str, kernel, dilation| {
+        let conv = |name, kernel, dilation| {
             let shape = ConvShape { kernel, stride: 1, dilation, left: 0, right: 0 };
-            load_conv(weights, &format!("{name}.{part}"), [channels, channels], shape)
+            load_conv(weights, name, [channels, channels], shape)
         };
         Ok(Self {
-            before: snake("snake1")?,
-            spread: conv("conv1", KERNEL, dilation)?,
-            between: snake("snake2")?,
-            mix: conv("conv2", 1, 1)?,
-            sides: Sides { left: side, right: side, edge: Edge::Zero },
+            before: load_snake(weights, before, channels)?,
+            spread: conv(spread, KERNEL, dilation)?,
+            between: load_snake(weights, between, channels)?,
+            mix: conv(mix, 1, 1)?,
+            reach: (KERNEL - 1) / 2 * dilation,
         })
+    }
+
+    pub(crate) fn reach(&self) -> usize {
+        self.reach
     }
 
     /// The next piece of a stream.
     pub(super) fn step(&self, look: &mut Look, piece: &Frames, ended: bool) -> Frames {
-        let mut seen = look.next(piece, self.sides, ended);
-        let mut out = seen.slice(self.sides.left..seen.time() - self.sides.right);
-        // Silence beyond the ends stays silence: a snake of 0 is 0.
+        let sides = Sides { left: self.reach, right: self.reach, edge: Edge::Zero };
+        self.within(look.next(piece, sides, ended))
+    }
+
+    /// The unit at all steps of `seen` but the first and last [`Unit::reach`] ones, which it only looks at. They are zeros
+    /// beyond the ends of a sound, and stay so: a snake of 0 is 0.
+    pub(crate) fn within(&self, mut seen: Frames) -> Frames {
+        let mut out = seen.slice(self.reach..seen.time() - self.reach);
         self.before.apply(seen.data_mut());
         let mut spread = self.spread.forward(&seen);
         self.between.apply(spread.data_mut());
@@ -66,7 +77,7 @@ impl Unit {
 }
 
 /// Reads the snake whose tensor is `NAME.alpha`.
-pub(super) fn load_snake(
+pub(crate) fn load_snake(
     weights: &Weights,
     name: &str,
     channels: usize,
@@ -74,8 +85,8 @@ pub(super) fn load_snake(
     Ok(Snake::new(weights.f32(&format!("{name}.alpha"), &[1, channels, 1])?))
 }
 
-/// Reads the convolution under `name`.
-pub(super) fn load_conv(
+/// Reads the convolution under `name`, with or without weight norm.
+pub(crate) fn load_conv(
     weights: &Weights,
     name: &str,
     [out, inputs]: [usize; 2],

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use super::Config;
 use super::convnext::ConvNextBlock;
-use super::dac::{ResidualUnits, load_conv, load_snake, tile_steps, tiles};
+use super::dac::{ResidualUnits, tile_steps, tiles};
 use crate::codebook::{Codebook, CodebookShape};
 use crate::codes::CodeError;
 use crate::conv::{Conv1d, ConvShape, ConvTranspose1d, Filter, Linear, TransposedShape};
+use crate::dac::{load_conv, load_snake};
 use crate::frames::Frames;
 use crate::math::{Snake, tanh_all};
 use crate::weights::{LoadError, Weights};

@@ -2,12 +2,13 @@
 
 use super::Config;
 use super::convnext::ConvNextBlock;
-use super::dac::{ResidualUnits, load_conv, load_snake, tile_steps, tiles};
+use super::dac::{ResidualUnits, tile_steps, tiles};
 use super::decoder::{
     SEMANTIC_NAME, SemanticDecoder, acoustic_name, acoustic_shape, semantic_shape,
 };
 use crate::codebook::{Codebook, CodebookSearch};
 use crate::conv::{Conv1d, ConvShape, Filter, Linear};
+use crate::dac::{load_conv, load_snake};
 use crate::frames::Frames;
 use crate::math::Snake;
 use crate::weights::{LoadError, Weights};
