@@ -127,15 +127,26 @@ impl NearestCodebook {
         }
     }
 
-    /// The nearest code of every row, the lowest one on ties; what it stands for is subtracted from the row.
-    pub(crate) fn take_nearest(&self, residual: &mut Frames) -> Vec<u16> {
-        let entries = self.nearness.outputs();
-        let mut codes = Vec::with_capacity(residual.time());
-        for tile in residual.data().chunks(SEARCH_TILE_ROWS * self.width) {
+    /// Number of codes.
+    pub(crate) fn entries(&self) -> usize {
+        self.nearness.outputs()
+    }
+
+    /// The nearest code of every row, `[time, width]`; the lowest one on ties.
+    pub(crate) fn nearest(&self, vectors: &Frames) -> Vec<u16> {
+        let entries = self.entries();
+        let mut codes = Vec::with_capacity(vectors.time());
+        for tile in vectors.data().chunks(SEARCH_TILE_ROWS * self.width) {
             let mut scores = vec![0.0; tile.len() / self.width * entries];
             self.nearness.add_rows(tile, &mut scores);
             codes.extend(scores.chunks_exact(entries).map(first_maximum));
         }
+        codes
+    }
+
+    /// [`NearestCodebook::nearest`], and what the codes stand for is subtracted from the rows.
+    pub(crate) fn take_nearest(&self, residual: &mut Frames) -> Vec<u16> {
+        let codes = self.nearest(residual);
         for (row, &code) in residual.rows_mut().zip(&codes) {
             let entry = &self.entries[usize::from(code) * self.width..][..self.width];
             row.iter_mut().zip(entry).for_each(|(r, e)| *r -= e);
@@ -162,7 +173,7 @@ impl ResidualCodebooks {
     /// The vectors of `codes`, `[codebooks][frames]` to `[frames, width]`.
     pub(crate) fn sum(&self, codes: &[&[u16]]) -> Result<Frames, CodeError> {
         let first = self.0.first().expect("a codec has a codebook; this is a bug");
-        let sizes = vec![first.nearness.outputs(); self.0.len()];
+        let sizes = vec![first.entries(); self.0.len()];
         let mut sum = Frames::zeros(codes::check(codes, &sizes)?, first.width);
         for (codebook, row) in self.0.iter().zip(codes) {
             codebook.add_entries(row, &mut sum);

@@ -22,6 +22,7 @@ pub mod recording;
 pub mod resample;
 pub mod seanet;
 pub mod streaming;
+pub mod units;
 pub mod vibevoice;
 pub mod w2vbert;
 pub mod wav;
