@@ -47,7 +47,7 @@ const ENGINE_FACE: &[&str] = &[
 ];
 /// What the gateway may name of the codecs: transport formats, no network.
 const CODECS_FACE: &[&str] =
-    &["flac", "g711", "mp3", "ogg", "opus", "pcm", "recording", "resample", "wav"];
+    &["flac", "g711", "incoming", "mp3", "ogg", "opus", "pcm", "recording", "resample", "wav"];
 
 /// Crates that each crate must not name.
 const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[

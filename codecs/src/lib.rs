@@ -9,6 +9,7 @@ pub mod dualcodec;
 pub mod flac;
 pub mod frames;
 pub mod g711;
+pub mod incoming;
 pub mod limited;
 pub mod math;
 pub mod mp3;

@@ -1,8 +1,9 @@
-//! Anybody's recording to mono samples at 24 kHz: the format is told by the bytes, never by a name.
+//! Anybody's recording to mono samples at the rate that a model hears: the format is told by the bytes, never by a name.
 //!
 //! ```text
 //! "RIFF" WAV    "fLaC" FLAC    "OggS" Ogg Opus    frames or a tag before them: MP3
 //! ```
+//! What people also send and what is not read (M4A, WebM, AAC, ..) is known well enough to be refused by its name.
 //!
 //! Bytes are hostile: any input gives samples or an error, and what is longer than allowed is refused before, or as soon as,
 //! it is known to be.
@@ -11,10 +12,11 @@ use crate::flac::{self, FlacError};
 use crate::limited::{Mono, TooLong};
 use crate::mp3::{self, Mp3Error};
 use crate::ogg::{OggError, OggOpus};
+use crate::opus;
 use crate::resample::{RATES, RECORDING_RATES, Resampler};
 use crate::wav::{Wav, WavError};
 
-/// Rate of the samples that come out, in Hz.
+/// Rate of the samples of [`read`], in Hz.
 pub const RATE: u32 = 24_000;
 
 /// Samples beyond this are clipped: 36 dB above full scale, louder than the hottest mix of floats.
@@ -26,6 +28,12 @@ pub enum RecordingError {
     /// None of the formats that are read.
     #[error("not a WAV, FLAC, MP3 or Ogg Opus file")]
     Unknown,
+    /// A format that is known and not read.
+    #[error("{format} is not read; read are WAV, FLAC, MP3 and Ogg Opus")]
+    Format {
+        /// Its name.
+        format: &'static str,
+    },
     /// Of a known format, but damaged or of a kind that is not read.
     #[error("{0}")]
     Unreadable(String),
@@ -33,7 +41,7 @@ pub enum RecordingError {
     #[error(transparent)]
     TooLong(#[from] TooLong),
     /// A rate that is not converted.
-    #[error("a recording at {rate} Hz is not read; read are {}", rates())]
+    #[error("sound at {rate} Hz is not converted; rates are {}", rates())]
     Rate {
         /// The file's rate, in Hz.
         rate: u32,
@@ -51,38 +59,80 @@ fn rates() -> String {
 /// # Errors
 /// See [`RecordingError`].
 pub fn read(bytes: &[u8], seconds_max: f64) -> Result<Vec<f32>, RecordingError> {
+    read_at(RATE, bytes, seconds_max)
+}
+
+/// As [`read`], at one of the [`RATES`], in Hz.
+///
+/// # Errors
+/// See [`RecordingError`].
+pub fn read_at(rate: u32, bytes: &[u8], seconds_max: f64) -> Result<Vec<f32>, RecordingError> {
+    if let Some(format) = refused(bytes) {
+        return Err(RecordingError::Format { format });
+    }
     let mono = match bytes {
         [b'R', b'I', b'F', b'F', ..] => Wav::read_within(bytes, seconds_max)?,
         [b'f', b'L', b'a', b'C', ..] => flac::read(bytes, seconds_max)?,
-        [b'O', b'g', b'g', b'S', ..] => return ogg(bytes, seconds_max),
+        [b'O', b'g', b'g', b'S', ..] => ogg(rate, bytes, seconds_max)?,
         _ if mp3::detect(bytes) => mp3::read(bytes, seconds_max)?,
         _ => return Err(RecordingError::Unknown),
     };
-    resample(mono)
+    resample(mono, rate)
 }
 
-fn ogg(bytes: &[u8], seconds_max: f64) -> Result<Vec<f32>, RecordingError> {
-    let samples_max = (seconds_max * f64::from(RATE)).round() as usize;
+/// Name of a format that is known and not read.
+fn refused(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        // ISO base media: M4A, MP4, MOV, 3GP, with AAC or ALAC inside.
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some("M4A or MP4"),
+        // EBML.
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => Some("WebM or Matroska"),
+        // Where MP3 has its layer, ADTS has zeros.
+        [0xff, second, ..] if second & 0xf6 == 0xf0 => Some("AAC"),
+        [b'F', b'O', b'R', b'M', _, _, _, _, b'A', b'I', b'F', ..] => Some("AIFF"),
+        [b'#', b'!', b'A', b'M', b'R', ..] => Some("AMR"),
+        [b'c', b'a', b'f', b'f', ..] => Some("CAF"),
+        // ASF.
+        [0x30, 0x26, 0xb2, 0x75, ..] => Some("WMA"),
+        [b'R', b'F', b'6', b'4', ..] => Some("RF64"),
+        _ => None,
+    }
+}
+
+fn ogg(rate: u32, bytes: &[u8], seconds_max: f64) -> Result<Mono, RecordingError> {
+    // Opus has most rates itself.
+    let rate = if opus::RATES.contains(&rate) { rate } else { opus::CLOCK_RATE };
+    let samples_max = (seconds_max * f64::from(rate)).round() as usize;
     let decoded =
-        OggOpus::read_within(bytes, seconds_max).and_then(|file| file.decode(RATE, samples_max));
-    decoded.map_err(|e| match e {
+        OggOpus::read_within(bytes, seconds_max).and_then(|file| file.decode(rate, samples_max));
+    let decoded = decoded.map_err(|e| match e {
         OggError::TooLong { .. } | OggError::Longer(_) => TooLong { seconds_max }.into(),
         other => RecordingError::Unreadable(other.to_string()),
-    })
+    })?;
+    let mut mono = Mono::new(rate, seconds_max);
+    mono.extend(decoded.into_iter())?;
+    Ok(mono)
 }
 
-fn resample(mut mono: Mono) -> Result<Vec<f32>, RecordingError> {
+fn resample(mut mono: Mono, to: u32) -> Result<Vec<f32>, RecordingError> {
     let rate = mono.sample_rate;
-    // Numbers that no recording has would overflow in the filters, whose library does not take that.
-    for sample in &mut mono.samples {
-        *sample = if sample.is_finite() { sample.clamp(-LOUDEST, LOUDEST) } else { 0.0 };
-    }
-    let resampler = Resampler::of_recording(rate, RATE);
-    let mut resampler = resampler.map_err(|_| RecordingError::Rate { rate })?;
+    clean(&mut mono.samples);
+    let mut resampler = resampler(rate, to)?;
     let mut samples = Vec::new();
     resampler.push(&mono.samples, &mut samples);
     resampler.finish(&mut samples);
     Ok(samples)
+}
+
+/// Numbers that no recording has would overflow in the filters, whose library does not take that.
+pub(crate) fn clean(samples: &mut [f32]) {
+    for sample in samples {
+        *sample = if sample.is_finite() { sample.clamp(-LOUDEST, LOUDEST) } else { 0.0 };
+    }
+}
+
+pub(crate) fn resampler(from: u32, to: u32) -> Result<Resampler, RecordingError> {
+    Resampler::of_recording(from, to).map_err(|e| RecordingError::Rate { rate: e.rate })
 }
 
 impl From<WavError> for RecordingError {
@@ -203,6 +253,47 @@ mod tests {
         }
         let refused = read(&wav(11_025, &[0.1; 100]), 1.0).unwrap_err().to_string();
         assert!(refused.contains("11025 Hz") && refused.contains("88200"), "{refused}");
+        let refused = read_at(7_000, &wav(8_000, &[0.1; 100]), 1.0).unwrap_err();
+        assert!(matches!(refused, RecordingError::Rate { rate: 7_000 }), "{refused}");
+    }
+
+    #[test]
+    fn every_rate_gives_the_same_second_of_every_format() {
+        for rate in RATES {
+            for (format, bytes) in files() {
+                let samples = read_at(rate, &bytes, 2.0).unwrap();
+                let second = rate as usize;
+                match format {
+                    "mp3" => assert!(samples.len() > second && samples.len() < second * 9 / 8),
+                    _ => assert_eq!(samples.len(), second, "{format} at {rate} Hz"),
+                }
+                let middle = &samples[second / 4..second * 3 / 4];
+                let rises = middle.windows(2).filter(|w| w[0] < 0.0 && w[1] >= 0.0).count();
+                assert!((219..=221).contains(&rises), "{format} at {rate} Hz: {rises} waves");
+            }
+        }
+    }
+
+    #[test]
+    fn formats_that_are_not_read_are_told_by_name() {
+        for (bytes, name) in [
+            (&b"\0\0\0\x20ftypM4A \0\0\0\0"[..], "M4A"),
+            (b"\0\0\0\x18ftypisom", "MP4"),
+            (b"\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01", "WebM"),
+            (b"\xff\xf1\x50\x80\x02\x1f\xfc", "AAC"),
+            (b"\xff\xf9\x50\x80\x02\x1f\xfc", "AAC"),
+            (b"FORM\0\0\0\x40AIFFCOMM", "AIFF"),
+            (b"#!AMR\n", "AMR"),
+            (b"caff\0\x01\0\0", "CAF"),
+            (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "WMA"),
+            (b"RF64\xff\xff\xff\xffWAVE", "RF64"),
+        ] {
+            let refused = read(bytes, 1.0).unwrap_err().to_string();
+            let read = "is not read; read are WAV, FLAC, MP3 and Ogg Opus";
+            assert!(refused.contains(name) && refused.ends_with(read), "{refused}");
+        }
+        // The beginning of a frame of MP3, which differs in the layer alone.
+        assert_eq!(refused(b"\xff\xfb\x90\x64"), None);
     }
 
     proptest! {

@@ -51,9 +51,6 @@ impl Resampler {
     /// A converter at the start of a stream.
     ///
     /// # Errors
-    /// Rates that recordings come at beside [`RATES`], in Hz. 11,025 Hz is not among them: its blocks are no even number of samples.
-    pub const RECORDING_RATES: [u32; 5] = [12_000, 88_200, 96_000, 176_400, 192_000];
-
     /// A rate that is not one of [`RATES`].
     pub fn new(in_rate: u32, out_rate: u32) -> Result<Self, UnsupportedRate> {
         for rate in [in_rate, out_rate] {

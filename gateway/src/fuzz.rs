@@ -10,6 +10,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use bytes::Bytes;
+use codecs::incoming::{Coding, Incoming};
+use codecs::recording;
 use engine::text::{LiveSettings, Need, Passage, TextOptions};
 use futures_util::FutureExt;
 
@@ -32,6 +34,7 @@ pub const DOORS: &[(&str, Door)] = &[
     ("speech_body", speech_body),
     ("voice_form", voice_form),
     ("recording", recording),
+    ("incoming_sound", incoming_sound),
 ];
 
 /// Time that passes behind each message.
@@ -188,10 +191,31 @@ pub fn voice_form(data: &[u8]) {
     assert!(read.now_or_never().is_some(), "a body that is all there is waited for");
 }
 
-/// A file that somebody says is a recording.
+/// A file that somebody says is a recording, at the rates that models hear.
 pub fn recording(data: &[u8]) {
-    if let Ok(samples) = codecs::recording::read(data, RECORDING_SECONDS_MAX) {
-        let most = RECORDING_SECONDS_MAX * f64::from(codecs::recording::RATE);
-        assert!(samples.len() as f64 <= most + 1.0, "{} samples", samples.len());
+    for rate in [recording::RATE, 16_000] {
+        if let Ok(samples) = recording::read_at(rate, data, RECORDING_SECONDS_MAX) {
+            let most = RECORDING_SECONDS_MAX * f64::from(rate);
+            assert!(samples.len() as f64 <= most + 1.0, "{} samples", samples.len());
+        }
     }
+}
+
+/// Sound that comes in while it is made: a byte each for its coding and its rate, then pieces or packets, a line each.
+pub fn incoming_sound(data: &[u8]) {
+    const CODINGS: [Coding; 5] =
+        [Coding::I16, Coding::F32, Coding::Mulaw, Coding::Alaw, Coding::Opus];
+    const RATES: [u32; 5] = [8_000, 11_025, 16_000, 44_100, 48_000];
+    let [coding, rate, sound @ ..] = data else { return };
+    let (coding, rate) = (CODINGS[usize::from(*coding) % 5], RATES[usize::from(*rate) % 5]);
+    let Ok(mut incoming) = Incoming::new(coding, rate, 16_000, RECORDING_SECONDS_MAX) else {
+        return;
+    };
+    for piece in sound.split(|&byte| byte == b'\n') {
+        if let Ok(samples) = incoming.push(piece) {
+            assert!(samples.iter().all(|sample| sample.is_finite()), "{samples:?}");
+        }
+        assert!(incoming.seconds() <= RECORDING_SECONDS_MAX);
+    }
+    let _ = incoming.finish();
 }
