@@ -19,7 +19,9 @@ mod vocabulary;
 
 use std::ops::Range;
 
-pub use prompt::{Message, Piece, Role, bagpiper_chat, opuslm_dialogue, opuslm_speech};
+pub use prompt::{
+    Message, Piece, Role, bagpiper_chat, opuslm_dialogue, opuslm_speech, opuslm_transcription,
+};
 pub use streams::{NOTHING, StreamIds};
 pub use vocabulary::{Symbol, Vocabulary};
 

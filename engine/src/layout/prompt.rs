@@ -3,6 +3,7 @@
 //! ```text
 //! Bagpiper   begin | role text-marker text.. end | .. | assistant        a sound's rows stand behind its marker
 //! OpusLM     begin task text-marker text.. 0.. [speaker voice.. 0..] audio-marker
+//!            begin task audio-marker sound.. audio-marker 0.. text-marker
 //!            begin task [system speaker voice.. 0..] | role marker text or sound.. 0.. | .. | assistant marker
 //! ```
 //! Sound is delayed as it is when it is said. Behind each piece of an OpusLM prompt stand as many rows of nothing as the last
@@ -30,6 +31,8 @@ pub enum Piece<'a> {
     Text(&'a [u32]),
     /// Codes, `[streams][frames]`.
     Sound(&'a [&'a [u16]]),
+    /// Ids of what was heard, for models that hear otherwise than in codes.
+    Heard(&'a [u32]),
 }
 
 /// One message of a conversation.
@@ -63,6 +66,10 @@ pub fn bagpiper_chat(ids: &BagpiperIds, messages: &[Message<'_>]) -> Vec<u32> {
                 rows.symbol(ids.audio_marker);
                 rows.sound(codes);
             }
+            Piece::Heard(heard) => {
+                rows.symbol(ids.audio_marker);
+                rows.text(heard);
+            }
         }
         let goes_on = messages.get(i + 1).is_some_and(|next| next.role == message.role);
         rows.symbol(if goes_on { ids.end_of_segment } else { ids.end_of_turn });
@@ -90,6 +97,24 @@ pub fn opuslm_speech(
         rows.voice(ids, voice);
     }
     rows.symbol(ids.audio_marker);
+    rows.ids
+}
+
+/// A recording that is to be written down, for OpusLM, `[streams][frames]`: `task` is the symbol of what is to be done. The
+/// marker that closes the sound is its last frame, so the codes that are behind drain beside it and after it.
+///
+/// # Panics
+/// As [`bagpiper_chat`].
+pub fn opuslm_transcription(ids: &OpusLmIds, task: u32, recording: &[&[u16]]) -> Vec<u32> {
+    let mut rows = Rows::new(&ids.streams);
+    rows.text(&[ids.end, task, ids.audio_marker]);
+    let frames = recording.first().map_or(0, |codes| codes.len());
+    let behind = rows.ids.len() + frames * ids.streams.len();
+    rows.sound(recording);
+    // One row more than the sound alone drains in.
+    rows.symbol(NOTHING);
+    rows.ids[behind] = ids.audio_marker;
+    rows.symbol(ids.text_marker);
     rows.ids
 }
 
@@ -127,6 +152,11 @@ pub fn opuslm_dialogue(
                 rows.symbol(ids.audio_marker);
                 // The drain of the sound is the pause.
                 rows.sound(codes);
+            }
+            Piece::Heard(heard) => {
+                rows.symbol(ids.audio_marker);
+                rows.text(heard);
+                rows.pause();
             }
         }
     }
@@ -232,6 +262,46 @@ mod tests {
         let text: Vec<u32> = column(&expected, 9)[4..9].to_vec();
         let user = Message { role: Role::User, piece: Piece::Text(&text) };
         assert_eq!(opuslm_dialogue(&ids, 89, None, &[user], Modality::Text), expected);
+    }
+
+    #[test]
+    fn what_was_heard_stands_behind_the_marker_of_sound() {
+        let heard = [3_000_000_000, 3_000_000_001];
+        let user = Message { role: Role::User, piece: Piece::Heard(&heard) };
+        let ids = bagpiper();
+        let rows = bagpiper_chat(&ids, &[user]);
+        let expected = [
+            ids.begin,
+            ids.user,
+            ids.audio_marker,
+            heard[0],
+            heard[1],
+            ids.end_of_turn,
+            ids.assistant,
+        ];
+        assert_eq!(column(&rows, 8), expected);
+        let beside = rows.chunks_exact(8).flat_map(|row| &row[1..]);
+        assert!(beside.clone().all(|&id| id == NOTHING), "{rows:?}");
+    }
+
+    #[test]
+    fn a_recording_to_be_written_down_drains_beside_the_marker_that_closes_it() {
+        let ids = opuslm();
+        let codes: Vec<Vec<u16>> = (0..9).map(|s| vec![s, s + 10]).collect();
+        let codes: Vec<&[u16]> = codes.iter().map(Vec::as_slice).collect();
+        let rows = opuslm_transcription(&ids, 80, &codes);
+        let said = |stream: usize, code: u16| ids.streams[stream].id(Some(code));
+        let mut first = vec![ids.end, 80, ids.audio_marker, said(0, 0), said(0, 10)];
+        first.push(ids.audio_marker);
+        first.resize(first.len() + 8, NOTHING);
+        first.push(ids.text_marker);
+        assert_eq!(column(&rows, 9), first);
+        for (stream, shown) in (1..9).zip(3 + 1..) {
+            let column: Vec<u32> = rows.chunks_exact(9).map(|row| row[stream]).collect();
+            let expected = [said(stream, stream as u16), said(stream, stream as u16 + 10)];
+            assert_eq!(column[shown..shown + 2], expected, "stream {stream}");
+            assert_eq!(column.iter().filter(|&&id| id != NOTHING).count(), 2);
+        }
     }
 
     #[test]

@@ -10,8 +10,10 @@
 
 mod checkpoint;
 mod config;
+mod heard;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use codecs::weights::{LoadError, Weights};
 
@@ -25,6 +27,7 @@ use crate::streams::Outputs;
 
 pub use checkpoint::open_model;
 pub use config::{Family, SpeechConfig};
+pub use heard::{Clip, Heard};
 
 /// A speech language model on the CPU.
 pub type SpeechLm = Fast<SpeechEnds>;
@@ -32,6 +35,7 @@ pub type SpeechLm = Fast<SpeechEnds>;
 /// Embedding of rows of ids, and a head for each stream.
 pub struct SpeechEnds {
     embedding: Embedding,
+    heard: Arc<Heard>,
     /// Whether an id of 0 behind stream 0 counts like any other.
     nothing_counts: bool,
     /// Rows of W for symbols and codes, in their order.
@@ -74,6 +78,11 @@ impl SpeechLm {
     ) -> Result<Self, LoadError> {
         let ends = SpeechEnds::load(weights, config, options, loaded)?;
         Self::from_ends(0, ends, weights, &config.backbone, None, options, loaded)
+    }
+
+    /// Where rows are kept that stand in prompts in the place of embeddings.
+    pub fn heard(&self) -> Arc<Heard> {
+        self.ends().heard.clone()
     }
 
     /// What a row of logits holds.
@@ -125,6 +134,7 @@ impl SpeechEnds {
         let symbols = rest.each_ref().map(|ids| &head[of(ids)]).concat();
         Ok(Self {
             embedding,
+            heard: Heard::new(hidden),
             nothing_counts: matches!(config.family, Family::OpusLm(_)),
             bias: if names.first_counts { bias(0..vocabulary, 0) } else { Vec::new() },
             head: pack(&symbols),
@@ -134,6 +144,12 @@ impl SpeechEnds {
             others,
             outputs,
         })
+    }
+}
+
+impl SpeechEnds {
+    fn row(&self, id: u32) -> &[f32] {
+        self.embedding.row(id).expect("ids were checked before the forward; this is a bug")
     }
 }
 
@@ -181,19 +197,21 @@ impl Ends for SpeechEnds {
     }
 
     fn knows(&self, id: u32) -> bool {
-        self.embedding.row(id).is_some()
+        self.embedding.row(id).is_some() || self.heard.with(id, |_| ()).is_some()
     }
 
     fn embed(&self, batch: &Batch, token: usize, x: &mut Vec<f32>) {
-        let row = |id| {
-            self.embedding.row(id).expect("ids were checked before the forward; this is a bug")
-        };
         let start = x.len();
-        x.extend_from_slice(row(batch.ids[token]));
+        let id = batch.ids[token];
+        // What was heard is the whole of its token.
+        if self.heard.with(id, |row| x.extend_from_slice(row)).is_some() {
+            return;
+        }
+        x.extend_from_slice(self.row(id));
         let others = self.others.len();
         for &id in &batch.beside[token * others..(token + 1) * others] {
             if id != NOTHING || self.nothing_counts {
-                add(&mut x[start..], row(id));
+                add(&mut x[start..], self.row(id));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Backbones and multi-stream models against the implementations they were made by, on random weights.
 
 mod checkpoints;
+mod hearing;
 mod runs;
 
 use std::path::PathBuf;
