@@ -46,8 +46,19 @@ const ENGINE_FACE: &[&str] = &[
     "text",
 ];
 /// What the gateway may name of the codecs: transport formats, no network.
-const CODECS_FACE: &[&str] =
-    &["flac", "g711", "incoming", "mp3", "ogg", "opus", "pcm", "recording", "resample", "wav"];
+const CODECS_FACE: &[&str] = &[
+    "flac",
+    "g711",
+    "incoming",
+    "mp3",
+    "ogg",
+    "opus",
+    "pauses",
+    "pcm",
+    "recording",
+    "resample",
+    "wav",
+];
 
 /// Crates that each crate must not name.
 const FORBIDDEN_CRATES: &[(&str, &[&str])] = &[

@@ -16,6 +16,7 @@ pub mod mp3;
 pub mod nano;
 pub mod ogg;
 pub mod opus;
+pub mod pauses;
 pub mod pcm;
 pub mod qwen3_omni;
 pub mod reconstruct;
