@@ -36,7 +36,7 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         !is_gap(c) && !c.is_whitespace() && !"<>\"“”«»{}|\\^`".contains(c)
     });
     let text = trimmed(run);
-    let kind = kind(text)?;
+    let kind = kind(text).or_else(|| lone(scan, text))?;
     let end = scan.skip(text.len());
     let text: String = text.iter().collect();
     Some((end, say(&text, kind, speech)))
@@ -125,6 +125,15 @@ fn kind(text: &[char]) -> Option<Kind> {
     }
     let file = FILES.contains(&last) && path.is_empty() && labels[0].chars().count() > 1;
     (words && file).then_some(Kind::File)
+}
+
+/// A line with nothing but names and points, whatever the last of them is.
+fn lone(scan: Scan<'_>, text: &[char]) -> Option<Kind> {
+    let edge = |c: Option<char>| c.is_none_or(|c| c == '\n');
+    let labels = text.split(|&c| c == '.');
+    let name = |label: &[char]| label.len() > 1 && label.iter().all(char::is_ascii_lowercase);
+    let address = text.contains(&'.') && labels.into_iter().all(name);
+    (address && edge(scan.before()) && edge(scan.skip(text.len()).peek())).then_some(Kind::Url)
 }
 
 fn say(text: &str, kind: Kind, speech: &Speech) -> String {

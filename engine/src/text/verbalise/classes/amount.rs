@@ -77,8 +77,10 @@ fn magnitude<'a>(
         // "200 mil": words that agree with what they count are plain text elsewhere.
         let whole = m.written.len() > 1 && m.written.starts_with(char::is_lowercase);
         let priced = word.next_visible().is_some_and(|c| "€$£".contains(c));
-        let telling =
-            (money && (!parted || whole || priced)) || (!parted && is_large(m, word, speech));
+        // "$1.5 M"
+        let apart = matches!(m.written, "K" | "M" | "MM" | "B" | "T" | "b");
+        let telling = (money && (!parted || whole || priced || apart))
+            || (!parted && is_large(m, word, speech));
         (written && (!m.money_only || telling) && (short || parted || !hyphen)).then_some((word, m))
     };
     // "mil millones" before "mil".

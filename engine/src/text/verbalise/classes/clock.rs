@@ -1,6 +1,6 @@
 //! Times with a word behind them that belongs to them: 15:45 Uhr, 15.30 uur.
 
-use super::Reading;
+use super::{Reading, measure};
 use crate::text::verbalise::language::Time;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
@@ -29,6 +29,41 @@ pub(in crate::text::verbalise) fn named<'a>(
     let drop = words.iter().find_map(|word| from.strip_suffix(word));
     let from = drop.filter(|_| first.minute == 0).map_or(from.as_str(), str::trim_end);
     Some((end, format!("{from} {} {to}", speech.words().to)))
+}
+
+/// a las 13.30, alle 9.00-17.00: a point between hours and minutes is that of a time behind a word that opens one and,
+/// where a language writes its times so, in a range.
+pub(in crate::text::verbalise) fn pointed<'a>(
+    scan: Scan<'a>,
+    speech: &Speech,
+    openers: &[&str],
+    ranges: bool,
+) -> Option<Reading<'a>> {
+    scan.peek().filter(char::is_ascii_digit)?;
+    let say = |time| (speech.language().time)(speech, time);
+    let (mut end, first) = one_pointed(scan)?;
+    let mut said = say(&first);
+    let mut range = end;
+    let second = range.eat_if(|c| c == '-' || c == '–').and_then(|_| one_pointed(range));
+    let opened = || openers.contains(&scan.word_before().trim_end_matches(['\'', '’']));
+    match second {
+        Some((range_end, to)) if ranges || opened() => {
+            said = format!("{said} {} {}", speech.words().to, say(&to));
+            end = range_end;
+        }
+        _ if !opened() => return None,
+        _ => {}
+    }
+    let measured = end.next_visible() == Some('%') || measure::is_measured(end, speech);
+    (end.at_number_end() && !measured).then_some((end, said))
+}
+
+/// Hours and minutes with a point between.
+fn one_pointed(mut scan: Scan<'_>) -> Option<(Scan<'_>, Time)> {
+    let digits = scan.digits();
+    let hour = number(digits).filter(|&hour| digits.len() <= 2 && hour <= 24)?;
+    let minute = scan.eat('.').then(|| sixty(&mut scan))??;
+    Some((scan, Time { hour, minute, ..Time::default() }))
 }
 
 /// "zwischen 9.00 und 12.30 Uhr": a word and a second time stand behind.

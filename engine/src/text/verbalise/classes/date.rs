@@ -295,7 +295,10 @@ fn behind_weekday<'a>(
     let mut ahead = scan;
     let first = ahead.letters();
     let (end, said) = if first.is_empty() {
-        day_first(scan, speech)?
+        // "Tue, 3/4"
+        let digits =
+            || three_numbers(scan, speech).map(|(end, date)| (end, say(speech, &date, scan)));
+        day_first(scan, speech).or_else(digits).or_else(|| loose(scan, speech))?
     } else {
         let word: String = first.iter().map(|&c| lower(c)).collect();
         month(&word, speech)?;

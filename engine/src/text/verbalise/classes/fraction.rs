@@ -123,7 +123,8 @@ pub(super) fn say_fraction<'a>(
 /// Whether two numbers at a stroke are a part of one: less than one, and of a usual size. Where a language has few days
 /// in that form, also one of many: 1/20, but not the mark 18/20.
 fn is_fraction(above: u64, below: u64, speech: &Speech) -> bool {
-    let usual = matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 100 | 1_000);
+    // 95/100 is a mark.
+    let usual = matches!(below, 2..=10 | 12 | 16 | 32 | 64 | 1_000) || (below == 100 && above < 50);
     let round = below < 100
         || (below <= 1_000 && below.is_multiple_of(100))
         || (below.is_multiple_of(1_000) && !LIKELY_YEARS.contains(&below));

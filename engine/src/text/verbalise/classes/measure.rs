@@ -193,9 +193,11 @@ fn fits(written: &str, end: Scan<'_>, [blank, hyphen]: [bool; 2], speech: &Speec
     }
     match written {
         // "450 W. 5th St." is no power.
+        // "220V", but "4K".
         "K" | "V" | "N" | "J" | "W" | "L" | "A" => {
             let pointed = end.peek() == Some('.') && end.skip(1).next_visible().is_some();
-            blank && !pointed && !is_before_ordinal(end, speech)
+            let joined = matches!(written, "V" | "W") && !hyphen;
+            (blank || joined) && !pointed && !is_before_ordinal(end, speech)
         }
         // "5 in the box".
         "in" => {
@@ -235,9 +237,13 @@ fn inches<'a>(
     let sign = end.eat_if(|c| matches!(c, '"' | '″'))?;
     let closed = !end.peek().is_some_and(char::is_alphanumeric) && length.magnitude.is_none();
     let apart = start.before().is_none_or(is_gap);
-    let mut earlier =
-        (0..QUOTED_CHARS).map_while(|k| start.far_before(k)).take_while(|&c| c != '\n');
-    let quoted = sign == '"' && earlier.any(|c| matches!(c, '"' | '“' | '„'));
+    let place = |k: &usize| start.far_before(*k).is_some_and(|c| c != '\n');
+    // Behind a digit it is one of inches itself.
+    let opens = |k: usize| {
+        let digit = start.far_before(k + 1).is_some_and(|c| c.is_ascii_digit());
+        start.far_before(k).is_some_and(|c| matches!(c, '"' | '“' | '„')) && !digit
+    };
+    let quoted = sign == '"' && (0..QUOTED_CHARS).take_while(place).any(opens);
     if !closed || !apart || quoted {
         return None;
     }

@@ -89,8 +89,11 @@ pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
 
 /// 1990s, '90s, 1960s-80s.
 pub(super) fn decade<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    // "30s" are seconds, "the 30s" are years.
-    let told = speech.language().decade_openers.contains(&scan.word_before().as_str());
+    // "30s" are seconds, "the 30s" and "the 20s and 30s" are years.
+    let [last, earlier] = scan.words_before();
+    let joined = matches!(&*last, "and" | "or")
+        && earlier.strip_suffix('s').is_some_and(|digits| digits.ends_with('0'));
+    let told = joined || speech.language().decade_openers.contains(&last.as_str());
     let (end, from) = one_decade(scan, told, speech)?;
     let mut range = end;
     if range.eat_if(|c| matches!(c, '-' | '–')).is_some()
@@ -292,6 +295,11 @@ fn is_year(scan: Scan<'_>, amount: &Amount, end: Scan<'_>, speech: &Speech) -> b
     if language.year_openers.contains(&before.trim_start_matches('\'')) {
         return true;
     }
+    // Alone in its line, where years are told in pairs.
+    let alone = scan.before().is_none_or(|c| c == '\n') && end.peek().is_none_or(|c| c == '\n');
+    if alone && !speech.words().oh.is_empty() && POSSIBLE_YEARS.contains(&n) && n >= 1100 {
+        return true;
+    }
     let counted = (language.is_counted)(end);
     LIKELY_YEARS.contains(&n) && !counted && !language.count_openers.contains(&before.as_str())
 }
@@ -308,7 +316,9 @@ pub(super) fn is_minus(c: char) -> bool {
 
 /// A sign belongs to the number behind it where nothing leans on it from before.
 pub(super) fn may_be_sign(scan: Scan<'_>) -> bool {
-    opens(scan) && scan.at(1).is_some_and(|c| !is_gap(c))
+    // "40.7,-74.0"
+    let listed = scan.before().is_some_and(|c| ",;?!".contains(c));
+    (listed || opens(scan)) && scan.at(1).is_some_and(|c| !is_gap(c))
 }
 
 fn opens(scan: Scan<'_>) -> bool {

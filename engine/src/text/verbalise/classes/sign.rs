@@ -58,7 +58,8 @@ fn characters(text: &[char], speech: &Speech) -> String {
 }
 
 /// #MondayMotivation, @handle, #1.
-pub(super) fn tagged<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+pub(super) fn tagged<'a>(at: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let mut scan = at;
     let leans = scan.before().is_some_and(char::is_alphanumeric);
     let sign = scan.eat_if(|c| c == '@' || (c == '#' && !leans))?;
     let words = speech.words();
@@ -71,6 +72,19 @@ pub(super) fn tagged<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
             speech.count(digits.parse().ok()?)
         };
         return Some((scan, format!("{} {said}", words.number)));
+    }
+    // "Order #AB123", "Apt. #5B": what stands behind is a code.
+    let before = at.word_before();
+    let label = before.trim_end_matches('.');
+    let language = speech.language();
+    let openers = [language.digit_openers, language.pair_openers, language.code_openers];
+    let opened = openers.iter().any(|openers| openers.contains(&label));
+    if sign == '#' && (opened || !digits.is_empty()) && !words.number.is_empty() {
+        let mut code = start;
+        let run = code.eat_while(usize::MAX, char::is_alphanumeric);
+        if run.iter().any(char::is_ascii_digit) {
+            return Some((start, words.number.to_owned()));
+        }
     }
     while scan.eat_if(|c| c.is_alphanumeric() || c == '_').is_some() {
         // @jane.doe
@@ -126,7 +140,7 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
     let (before, word) = (term_before(start), |n: usize| start.at(n));
     // A digit, or a sign of a currency.
     let amount = |n: usize| start.at(n).is_some_and(|c| c.is_ascii_digit() || "$€£¥".contains(c));
-    let said = match scan.eat_if(|c| "+=<>*/^×·−-~∗∙⋅∕".contains(c))? {
+    let said = match scan.eat_if(|c| "+=<>*/^×·−-~∗∙⋅∕:".contains(c))? {
         '<' if word(1) == Some('=') => (scan.eat('='), words.at_most).1,
         '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
         '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
@@ -149,6 +163,15 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
             words.times
         }
         '∕' if before == Some(Term::Number) && digit_behind(scan) => words.divided_by,
+        // 10 : 2, as it is divided in Europe.
+        ':' if before == Some(Term::Number)
+            && speech.tongue.locale.marks().decimal != '.'
+            && spaced_before
+            && digit_behind(scan)
+            && word(1).is_some_and(is_gap) =>
+        {
+            words.divided_by
+        }
         '×' | '·' if before == Some(Term::Number) && digit_behind(scan) => words.by,
         '^' => return power(scan, speech),
         sign @ ('−' | '-')

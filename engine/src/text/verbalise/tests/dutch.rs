@@ -395,3 +395,17 @@ fn signs() {
         ],
     );
 }
+
+#[test]
+fn bare_lines() {
+    check(
+        "nl-NL",
+        SPACED,
+        &[
+            ("om 13.30", "om dertien uur dertig"),
+            ("1,01 €", "één euro en één cent"),
+            ("-1/13", "min een dertiende"),
+            ("10 : 2", "tien gedeeld door twee"),
+        ],
+    );
+}

@@ -81,6 +81,15 @@ pub(super) const PIECES: &[&str] = &[
     "-3.5",
     "@a.b",
     " BC",
+    "2h ",
+    "30m",
+    "100s of",
+    " : 2",
+    "#A1",
+    "Tue, 3/4",
+    "las 13.30",
+    " and 30s",
+    "34\"",
 ];
 
 #[test]
@@ -530,7 +539,7 @@ fn what_agents_write_in_a_hurry() {
 }
 
 #[test]
-fn bare_lines() {
+fn bare_days_and_times() {
     check(
         "en-US",
         SPACED,
@@ -543,7 +552,6 @@ fn bare_lines() {
             ("Feb-14-2026", "February fourteenth twenty twenty-six"),
             ("Tue.-Fri.", "Tuesday to Friday."),
             ("25/12/2026", "the twenty-fifth of December twenty twenty-six"),
-            ("23/3", "twenty-three thirds"),
             ("2Q26", "the second quarter of twenty-six"),
             ("the 1H 2025 report", "the first half of twenty twenty-five report"),
             ("240 BC", "two forty B C"),
@@ -553,6 +561,25 @@ fn bare_lines() {
             ("9pm,then home", "nine P M,then home"),
             ("2:05:09", "two hours five minutes and nine seconds"),
             ("UTC+2 or GMT-3:30", "U T C plus two or G M T minus three thirty"),
+            ("1988 (1990)", "nineteen eighty-eight (nineteen ninety)"),
+            ("2h 30m", "two hours thirty minutes"),
+            ("5m 30s", "five minutes thirty seconds"),
+            ("5m", "five meters"),
+            ("1776", "seventeen seventy-six"),
+            ("1776 apples", "one thousand seven hundred seventy-six apples"),
+            ("on Tue, 3/4 at noon", "on Tuesday, March fourth at noon"),
+            ("in the 1920s and 30s", "in the nineteen twenties and thirties"),
+        ],
+    );
+}
+
+#[test]
+fn bare_amounts() {
+    check(
+        "en-US",
+        SPACED,
+        &[
+            ("23/3", "twenty-three thirds"),
             ("$7.5", "seven dollars and fifty cents"),
             ("$7.500", "seven dollars and fifty cents"),
             ("$0.1250", "zero point one two five dollars"),
@@ -571,6 +598,25 @@ fn bare_lines() {
             ("12 x 9 m", "twelve by nine meters"),
             ("1/8th", "one eighth"),
             ("0.75 or .75", "zero point seven five or point seven five"),
+            ("$1.5 M", "one point five million dollars"),
+            ("5¢", "five cents"),
+            ("100s of birds", "hundreds of birds"),
+            ("220V", "two hundred twenty volts"),
+            ("40.7,-74.5", "forty point seven,minus seventy-four point five"),
+            ("A ⊆ B", "A subset of or equal to B"),
+            ("turn 45º left", "turn forty-five degrees left"),
+            ("6'2\" and a 34\" waist", "six feet two inches and a thirty-four inch waist"),
+            ("95/100 and 3/100", "ninety-five over one hundred and three one hundredths"),
+        ],
+    );
+}
+
+#[test]
+fn bare_names_and_places() {
+    check(
+        "en-US",
+        SPACED,
+        &[
             ("GPT-3.5", "G P T three point five"),
             ("@jo.doe", "at jo dot doe"),
             ("example.com/?a&b", "example dot com slash question mark A ampersand B"),
@@ -581,12 +627,16 @@ fn bare_lines() {
             ("Well, OK", "Well, O K"),
             ("305 N 2nd St", "three oh five North second Street"),
             ("60601-1234", "six zero six zero one, one two three four"),
-            ("1988 (1990)", "nineteen eighty-eight (nineteen ninety)"),
             ("978-3", "nine hundred seventy-eight-three"),
             ("4155550132123", "four one five five five five zero one three two one two three"),
             ("in the U.S we", "in the U S we"),
             ("IX", "nine"),
             ("photo.jpg", "photo dot jpeg"),
+            ("ver. 2", "version two"),
+            ("shop.widget", "shop dot widget"),
+            ("Rte. 66", "Route sixty-six"),
+            ("Order #A1B2", "Order number A one B two"),
+            ("Apt. #5B", "apartment number five B"),
         ],
     );
 }

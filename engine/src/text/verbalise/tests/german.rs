@@ -546,6 +546,9 @@ fn bare_lines() {
         SPACED,
         &[
             ("7.", "siebter."),
+            ("um 13.30 geht es los", "um dreizehn Uhr dreißig geht es los"),
+            ("um 2.50 € teurer", "um zwei Euro fünfzig teurer"),
+            ("10 : 2", "zehn geteilt durch zwei"),
             ("Es sind 7.", "Es sind sieben."),
             ("4. Mär. 2026", "vierter März zweitausendsechsundzwanzig"),
             ("4. Mrz 2026", "vierter März zweitausendsechsundzwanzig"),

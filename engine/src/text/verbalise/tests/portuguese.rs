@@ -425,6 +425,7 @@ fn bare_lines() {
             ("casa 123A", "casa cento e vinte e três A"),
             ("14H30", "catorze e trinta"),
             ("00h", "zero horas"),
+            ("às 13.45", "às treze e quarenta e cinco"),
             ("7.15 p.m.", "sete e quinze da noite."),
             ("5 usd", "cinco dólares americanos"),
             ("R$ 0,5", "cinquenta centavos"),

@@ -502,6 +502,8 @@ fn bare_lines() {
             ("3,1416", "tres coma catorce dieciséis"),
             ("2,0416", "dos coma cero cuatro uno seis"),
             ("08 h", "ocho"),
+            ("a las 13.30", "a las trece y treinta"),
+            ("las 2.50 €", "las dos euros con cincuenta céntimos"),
             ("7.15 p.m.", "siete y cuarto de la tarde."),
             ("7.15 a.m", "siete y cuarto de la mañana"),
             ("8:00 GMT-3", "ocho G M T menos tres"),

@@ -7,7 +7,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Date, Language, Time};
-use crate::text::verbalise::classes::{part, sign};
+use crate::text::verbalise::classes::{clock, part, sign};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::speech::Speech;
 
@@ -57,7 +57,12 @@ pub(super) const DUTCH: Language = Language {
     time,
     fraction,
     decimals,
-    cents: |whole, noun, part, _| format!("{whole} {noun} {part}"),
+    fine_fractions: true,
+    cents: |whole, noun, part, cents| match part {
+        // One is no number without its noun.
+        "één" | "een" => format!("{whole} {noun} en {part} {cents}"),
+        _ => format!("{whole} {noun} {part}"),
+    },
     before_noun: |speech, n, _| {
         // elfhonderd
         let hundreds = (1100..10_000).contains(&n) && n % 100 == 0 && n % 1000 != 0;
@@ -73,6 +78,7 @@ pub(super) const DUTCH: Language = Language {
         readings::short_year,
         readings::postcode,
         sign::crossed,
+        |scan, speech| clock::pointed(scan, speech, &["om", "rond"], false),
     ],
     is_counted: words::is_counted,
     ..BARE

@@ -95,6 +95,7 @@ pub(super) const CURRENCIES: &[Currency] = &[
 
 /// Written form and CLDR name, or the words for one and many.
 pub(super) const UNITS: &[(&str, &str)] = &[
+    ("º", "angle-degree"),
     ("km/h", "speed-kilometer-per-hour"),
     ("km/u", "speed-kilometer-per-hour"),
     ("km/uur", "speed-kilometer-per-hour"),

@@ -118,6 +118,8 @@ pub(super) const ENGLISH: Language = Language {
         readings::year_of_era,
         readings::side,
         readings::state,
+        readings::duration,
+        readings::many,
         readings::improper_fraction,
         readings::lone_currency,
         romance::multiplied,

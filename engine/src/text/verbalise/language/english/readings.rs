@@ -104,6 +104,47 @@ pub(super) fn state<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
     Some((scan, name.to_owned()))
 }
 
+/// 2h 30m, 1h30m15s, 5m 30s: behind hours `m` is minutes, before seconds as well.
+pub(super) fn duration<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let joined = scan.before().is_some_and(|c| c.is_alphanumeric() || "./:-".contains(c));
+    let mut said = Vec::new();
+    let mut end = scan;
+    for (sign, noun) in [('h', "hour"), ('m', "minute"), ('s', "second")] {
+        let digits: String = scan.digits().iter().collect();
+        let n: u32 = digits.parse().ok().filter(|_| digits.len() <= 3 && !joined)?;
+        if !scan.eat(sign) {
+            // Only the hours may be missing.
+            if sign == 'h' && scan.peek() == Some('m') {
+                scan = end;
+                continue;
+            }
+            return None;
+        }
+        let ending = if n == 1 { "" } else { "s" };
+        said.push(format!("{} {noun}{ending}", speech.count(n.into())));
+        end = scan;
+        scan.blank();
+        if !scan.peek().is_some_and(|c| c.is_ascii_digit()) {
+            break;
+        }
+    }
+    (said.len() > 1 && end.at_word_end()).then(|| (end, said.join(" ")))
+}
+
+/// 100s of people, 1000s of them: more than one can count.
+pub(super) fn many<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
+    let joined = scan.before().is_some_and(|c| c.is_alphanumeric() || "$€£.,-".contains(c));
+    let digits: String = scan.digits().iter().collect();
+    let said = match digits.as_str() {
+        "10" => "tens",
+        "100" => "hundreds",
+        "1000" => "thousands",
+        _ => return None,
+    };
+    let ended = scan.eat('s') && scan.at_word_end() && !joined;
+    (ended && scan.next_word() == ['o', 'f']).then(|| (scan, said.to_owned()))
+}
+
 /// 22/3: more than one, where it can be no day.
 pub(super) fn improper_fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let joined = scan.before().is_some_and(|c| c.is_alphanumeric() || "/.,:-".contains(c));
@@ -123,7 +164,8 @@ pub(super) fn improper_fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Opti
 /// "the $ fell", but "paid in $": the sign of a currency without an amount.
 pub(super) fn lone_currency<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
     const PLURAL_OPENERS: [&str; 3] = ["in", "of", "for"];
-    let plural = PLURAL_OPENERS.contains(&scan.word_before().as_str());
+    let plural = PLURAL_OPENERS.contains(&scan.word_before().as_str())
+        || scan.visible_before().is_some_and(|c| c.is_ascii_digit());
     let said = match scan.eat_if(|c| "$€£¢".contains(c))? {
         '$' => "dollar",
         '€' => "euro",

@@ -4,6 +4,7 @@ use crate::text::verbalise::language::{Abbreviation, Short, short};
 
 /// Written form and CLDR name. Signs that are also words (`in`, `m`, `a`) stand only behind a number anyway.
 pub(super) const UNITS: &[(&str, &str)] = &[
+    ("º", "angle-degree"),
     ("km/h", "speed-kilometer-per-hour"),
     ("km/hr", "speed-kilometer-per-hour"),
     ("kph", "speed-kilometer-per-hour"),
@@ -248,6 +249,8 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("nos", "numbers", Short::Number),
     short("nr", "number", Short::Number),
     short("vol", "volume", Short::Number),
+    short("ver", "version", Short::Number),
+    short("rte", "Route", Short::Number),
     short("vols", "volumes", Short::Number),
     short("ch", "chapter", Short::Number),
     short("chap", "chapter", Short::Number),

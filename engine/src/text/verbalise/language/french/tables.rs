@@ -123,6 +123,7 @@ pub(super) const CURRENCIES: &[Currency] = &[
 
 /// Written form and CLDR name, or the words for one and many.
 pub(super) const UNITS: &[(&str, &str)] = &[
+    ("º", "angle-degree"),
     ("km/h", "kilomètre par heure|kilomètres par heure"),
     ("km/heure", "kilomètre par heure|kilomètres par heure"),
     ("m/s²", "acceleration-meter-per-square-second"),

@@ -11,7 +11,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Language, Part, Time};
-use crate::text::verbalise::classes::{part, sign};
+use crate::text::verbalise::classes::{clock, part, sign};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
@@ -92,6 +92,7 @@ pub(super) const GERMAN: Language = Language {
         joined::street,
         joined::compounds,
         joined::paragraphs,
+        |scan, speech| clock::pointed(scan, speech, &["um", "gegen"], false),
     ],
     is_counted,
     ..BARE

@@ -69,6 +69,7 @@ const OERE: Option<(&str, &str)> = Some(("Öre", "Öre"));
 pub(super) const CURRENCIES: &[Currency] = &[
     same("US-Dollar", "US-Dollar", CENT),
     same("US$", "US-Dollar", CENT),
+    same("US-$", "US-Dollar", CENT),
     same("CA$", "kanadische Dollar", CENT),
     same("C$", "kanadische Dollar", CENT),
     same("AU$", "australische Dollar", CENT),
@@ -119,6 +120,7 @@ pub(super) const CURRENCIES: &[Currency] = &[
 
 /// Written form and CLDR name, or the words for one and many.
 pub(super) const UNITS: &[(&str, &str)] = &[
+    ("º", "angle-degree"),
     ("km/h", "speed-kilometer-per-hour"),
     ("kmh", "speed-kilometer-per-hour"),
     ("m/s²", "acceleration-meter-per-square-second"),

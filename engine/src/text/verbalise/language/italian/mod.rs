@@ -7,7 +7,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Date, Half, Language, Part, Time, romance};
-use crate::text::verbalise::classes::Reading;
+use crate::text::verbalise::classes::{Reading, clock};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
@@ -119,7 +119,7 @@ pub(super) const ITALIAN: Language = Language {
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} e {part} {cents}"),
     readings: &[
-        pointed_time,
+        |scan, speech| clock::pointed(scan, speech, HOUR_OPENERS, true),
         degrees,
         elided,
         thousands,
@@ -135,35 +135,6 @@ pub(super) const ITALIAN: Language = Language {
 
 /// Words before a time of day with a point: alle 15.45.
 const HOUR_OPENERS: &[&str] = &["ore", "alle", "dalle", "le", "delle", "h", "all", "ora"];
-
-/// ore 15.45, dalle 9.00 alle 17.00, 8.30-17.30: the point is that of a time behind a word that opens one, and in a range.
-fn pointed_time<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let opened = HOUR_OPENERS.contains(&scan.word_before().trim_end_matches(['\'', '’']));
-    let (mut scan, mut said) = one_pointed(scan, speech)?;
-    let mut range = scan;
-    let second = range.eat_if(|c| c == '-' || c == '–').and_then(|_| one_pointed(range, speech));
-    match second {
-        Some((end, to)) => {
-            said = format!("{said} {} {to}", speech.words().to);
-            scan = end;
-        }
-        None if !opened => return None,
-        None => {}
-    }
-    let priced = scan.next_visible().is_some_and(|c| "€$£%".contains(c));
-    (scan.at_number_end() && !priced).then_some((scan, said))
-}
-
-/// Hours and minutes with a point between.
-fn one_pointed<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let two = |digits: &[char]| digits.iter().collect::<String>().parse::<u32>().ok();
-    let digits = scan.digits();
-    let hour = two(digits).filter(|&hour| digits.len() <= 2 && hour <= 24)?;
-    scan.eat_if(|c| c == '.')?;
-    let digits = scan.digits();
-    let minute = two(digits).filter(|&minute| digits.len() == 2 && minute < 60)?;
-    Some((scan, time(speech, &Time { hour, minute, ..Time::default() })))
-}
 
 /// 30° are degrees, but il 2° piano is the second.
 fn degrees<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {

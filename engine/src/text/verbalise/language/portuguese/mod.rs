@@ -8,7 +8,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Date, Half, Language, Part, Time, Words, romance};
-use crate::text::verbalise::classes::Reading;
+use crate::text::verbalise::classes::{Reading, clock};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::Scan;
 use crate::text::verbalise::speech::Speech;
@@ -104,6 +104,7 @@ pub(super) const PORTUGUESE: Language = Language {
     decimals: romance::decimals,
     cents: |whole, noun, part, cents| format!("{whole} {noun} e {part} {cents}"),
     readings: &[
+        |scan, speech| clock::pointed(scan, speech, &["às", "as", "das"], false),
         register_number,
         |scan, _| romance::kilometre(scan, "quilômetro"),
         |scan, speech| romance::labelled(scan, speech, words::LABELS),

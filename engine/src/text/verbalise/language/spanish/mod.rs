@@ -8,7 +8,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Currency, Date, Half, Language, Part, Time, romance};
-use crate::text::verbalise::classes::Reading;
+use crate::text::verbalise::classes::{Reading, clock};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::Scan;
@@ -143,6 +143,7 @@ pub(super) const SPANISH: Language = Language {
     },
     cents: |whole, noun, part, cents| format!("{whole} {noun} con {part} {cents}"),
     readings: &[
+        |scan, speech| clock::pointed(scan, speech, &["las"], false),
         short_ordinal,
         |scan, _| romance::kilometre(scan, "kilómetro"),
         |scan, speech| romance::labelled(scan, speech, words::LABELS),
