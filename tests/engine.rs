@@ -23,7 +23,7 @@ fn project(path: &str) -> PathBuf {
 fn nano(threads: usize) -> Handle {
     let bundle = Bundle::open(&project("voices/nano")).unwrap();
     let options = Options { threads, ..Options::default() };
-    Handle::start(&bundle, &options, &mut |_| {}).unwrap()
+    Handle::start(&[bundle.into()], &options, &mut |_| {}).unwrap()
 }
 
 /// All sound of a context, and how it ended.

@@ -425,7 +425,7 @@ async fn real_networks_leave_nothing_behind() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../voices/nano");
     let bundle = Bundle::open(&root).unwrap();
     let options = engine::Options { kv_bytes: Some(NANO_KV_BYTES), ..engine::Options::default() };
-    let engine = engine::Handle::start(&bundle, &options, &mut |_| {}).unwrap();
+    let engine = engine::Handle::start(&[bundle.clone().into()], &options, &mut |_| {}).unwrap();
     let house = House::open(engine, Catalogue::of(&bundle)).await;
     // A twentieth of the deeds of the stub: speech costs more than tones.
     let count = setting("DOVECOTE_LEAK_DEEDS", 600) as usize / 20;

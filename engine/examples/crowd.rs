@@ -19,7 +19,7 @@ fn main() -> anyhow::Result<()> {
     let bundle =
         Bundle::open(Path::new("voices/nano")).context("run this in the project's root")?;
     let options = Options { threads, ..Options::default() };
-    let engine = Handle::start(&bundle, &options, &mut |_| {})?;
+    let engine = Handle::start(&[bundle.into()], &options, &mut |_| {})?;
     speak(&engine, 1)?;
     for contexts in [1, crowd] {
         let start = Instant::now();

@@ -14,7 +14,7 @@ fn main() -> anyhow::Result<()> {
     let file = arguments.next().unwrap_or_else(|| "hello.wav".into());
     let bundle =
         Bundle::open(Path::new("voices/nano")).context("run this in the project's root")?;
-    let engine = Handle::start(&bundle, &Options::default(), &mut |_| {})?;
+    let engine = Handle::start(&[bundle.into()], &Options::default(), &mut |_| {})?;
     let (_, events) = engine.open(Request::whole(text))?;
     let mut sound = Vec::new();
     while let Some(event) = events.recv() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::event::{Event, Failure, Outbox, Summary};
 use crate::pipeline::AudioJob;
-use crate::sound::{Sound, Stream};
+use crate::sound::Stream;
 use crate::stats::Stats;
 use crate::worker::Command;
 use crate::{ContextId, Pcm};
@@ -17,7 +17,7 @@ use crate::{ContextId, Pcm};
 /// What the engine asks of the audio side.
 pub(crate) enum AudioCommand {
     /// A context begins.
-    Open { context: ContextId, seed: u64, first_frames: usize, outbox: Outbox },
+    Open { context: ContextId, stream: Stream, outbox: Outbox },
     /// More codes.
     Job(AudioJob),
     /// The context was cancelled: its state goes, its outbox is closed already.
@@ -32,25 +32,19 @@ struct Voice {
     jobs: VecDeque<AudioJob>,
 }
 
-/// All streams with the codec that serves them.
+/// All streams, each with the codec that serves it.
+#[derive(Default)]
 pub(crate) struct Audio {
-    sound: Sound,
     voices: BTreeMap<ContextId, Voice>,
     /// Samples released since the start.
     samples: u64,
 }
 
 impl Audio {
-    pub(crate) fn new(sound: Sound) -> Self {
-        Self { sound, voices: BTreeMap::new(), samples: 0 }
-    }
-
     /// Takes note of a command; work is done by [`Audio::work`].
     pub(crate) fn take(&mut self, command: AudioCommand) {
         match command {
-            AudioCommand::Open { context, seed, first_frames, outbox } => {
-                let stream = self.sound.stream(context, first_frames, seed);
-                let stream = stream.expect("the plan was checked when the request was resolved");
+            AudioCommand::Open { context, stream, outbox } => {
                 let (marks, jobs) = (VecDeque::new(), VecDeque::new());
                 self.voices.insert(context, Voice { stream, outbox, sent: 0, marks, jobs });
             }
@@ -64,6 +58,12 @@ impl Audio {
                 self.voices.remove(&context);
             }
         }
+    }
+
+    /// Contexts that have a codec's state.
+    #[cfg(test)]
+    pub(crate) fn streams(&self) -> usize {
+        self.voices.len()
     }
 
     /// Jobs that wait.
@@ -82,7 +82,7 @@ impl Audio {
         let voice = self.voices.get_mut(&id).expect("just found; this is a bug");
         let job = voice.jobs.pop_front().expect("just seen; this is a bug");
         let before = voice.sent;
-        let last = voice.carry_out(&self.sound, job);
+        let last = voice.carry_out(job);
         self.samples += voice.sent - before;
         let last = last?;
         let spoken = Command::Spoken { id, whole: last.is_ok() };
@@ -94,15 +94,17 @@ impl Audio {
 
 impl Voice {
     /// Decodes, releases, tells. Returns how the context ended, if it did.
-    fn carry_out(&mut self, sound: &Sound, job: AudioJob) -> Option<Result<Summary, Failure>> {
-        sound.tell(job.context, job.marks.iter().map(|(_, event)| event));
+    fn carry_out(&mut self, job: AudioJob) -> Option<Result<Summary, Failure>> {
+        self.stream.tell(job.context, job.marks.iter().map(|(_, event)| event));
         self.marks.extend(job.marks);
-        if !job.rows.is_empty() {
-            let rows: Vec<&[u16]> = job.rows.iter().map(Vec::as_slice).collect();
-            match sound.push(&mut self.stream, &rows, job.end) {
-                Ok(pieces) => pieces.each(|samples| self.release(samples)),
-                Err(error) => return Some(Err(Failure::Codec(error.to_string()))),
-            }
+        if job.rows.is_empty() {
+            self.release(Pcm::default());
+            return job.last;
+        }
+        let rows: Vec<&[u16]> = job.rows.iter().map(Vec::as_slice).collect();
+        match self.stream.push(&rows, job.end) {
+            Ok(pieces) => pieces.each(|samples| self.release(samples)),
+            Err(error) => return Some(Err(Failure::Codec(error.to_string()))),
         }
         job.last
     }
@@ -114,7 +116,8 @@ impl Voice {
         let sent = self.sent;
         let stream = &self.stream;
         let place = |at: u64| stream.position(at);
-        let explains = |event: &Event| !matches!(event, Event::Flushed { .. });
+        let explains =
+            |event: &Event| !matches!(event, Event::Flushed { .. } | Event::SegmentEnd(_));
         while let Some((_, event)) =
             self.marks.pop_front_if(|(at, event)| place(*at) <= sent && explains(event))
         {

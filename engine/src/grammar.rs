@@ -27,4 +27,6 @@ impl StageGrammar {
 pub struct Grammar {
     /// The stages.
     pub stages: Vec<StageGrammar>,
+    /// Which of the engine's stages runs cb0; the others follow it.
+    pub first_stage: usize,
 }

@@ -13,13 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::answer::{self, Speaker};
 use crate::audio::{self, Audio};
 use crate::bundle::Prompt;
-use crate::engine::Engine;
+use crate::engine::{Engine, Opening};
 use crate::event::{Events, outbox};
 use crate::load;
 use crate::request::{Manner, Request, Resolver};
-use crate::stats::Stats;
+use crate::sound::Stream;
+use crate::stats::{Part, Stats};
 use crate::voices::{self, Hearing, LoadedVoice, VoiceError, VoiceJob, VoiceSource};
 use crate::worker::{Command, Worker};
 use crate::{ContextId, Error};
@@ -42,30 +44,40 @@ pub struct Handle {
     next_id: AtomicU64,
     stats: Arc<Mutex<Stats>>,
     threads: Vec<JoinHandle<()>>,
-    resolver: Resolver,
-    /// None where the bundle cannot hear.
+    models: Models,
+    /// None where the first voice cannot hear.
     recordings: Option<SyncSender<VoiceJob>>,
+}
+
+/// The models that an engine runs, as requests are checked against them.
+#[derive(Default)]
+pub(crate) struct Models {
+    /// Those that speak a text.
+    pub(crate) voices: Vec<Resolver>,
+    /// Those that answer.
+    pub(crate) speakers: Vec<Arc<Speaker>>,
+    /// What the engine's stages are parts of.
+    pub(crate) parts: Vec<Part>,
 }
 
 impl Handle {
     /// Starts the threads.
-    pub(crate) fn spawn(engine: Engine, resolver: Resolver, hearing: Option<Hearing>) -> Self {
-        let sound = resolver.sound.clone();
+    pub(crate) fn spawn(engine: Engine, models: Models, hearing: Option<Hearing>) -> Self {
         let (commands, inbox) = sync_channel(COMMANDS);
         let (jobs, todo) = sync_channel(JOBS);
-        let stats = Arc::new(Mutex::new(Stats::new(engine.stages())));
+        let stats = Arc::new(Mutex::new(Stats::new(models.parts.clone())));
         let worker = Worker::new(engine, inbox, jobs, stats.clone());
         let audio = audio::Side { todo, back: commands.clone(), stats: stats.clone() };
         let mut threads = vec![
             spawn_named("engine-step", move || worker.run(clock())),
-            spawn_named("engine-audio", move || audio.run(Audio::new(sound), clock())),
+            spawn_named("engine-audio", move || audio.run(Audio::default(), clock())),
         ];
         let recordings = hearing.map(|hearing| {
             let (recordings, todo) = sync_channel(RECORDINGS);
             threads.push(spawn_named("engine-voice", move || voices::run(hearing, &todo)));
             recordings
         });
-        Self { commands, next_id: AtomicU64::new(0), stats, threads, resolver, recordings }
+        Self { commands, next_id: AtomicU64::new(0), stats, threads, models, recordings }
     }
 
     /// Opens a context; its events come through the second value.
@@ -77,15 +89,44 @@ impl Handle {
         if request.max_ahead.is_some() {
             self.admit()?;
         }
-        let (mut settings, source) = self.resolver.resolve(request)?;
-        let id = ContextId(self.next_id.fetch_add(1, Ordering::Relaxed));
-        self.resolver.sound.enrol(id, &mut settings);
+        let voice = self.models.voice(request.model.as_deref())?;
+        let (mut settings, source) = voice.resolve(request)?;
+        let id = self.next_id();
+        voice.sound.enrol(id, &mut settings);
+        let stream = voice.sound.stream(id, settings.window.first_frames, settings.seed);
+        let stream = stream.expect("the plan was checked when the request was resolved");
+        self.begin(id, Opening::Voice(Box::new(settings), source), stream)
+    }
+
+    /// Opens a context in which a speech language model answers; its events come through the second value.
+    ///
+    /// # Errors
+    /// As [`Handle::open`].
+    pub fn answer(&self, request: answer::Request) -> Result<(ContextId, Events), Error> {
+        if request.max_ahead.is_some() {
+            self.admit()?;
+        }
+        let settings = self.models.speaker(request.model.as_deref())?.resolve(request)?;
+        let stream = settings.stream();
+        self.begin(self.next_id(), Opening::Answer(Box::new(settings)), stream)
+    }
+
+    fn next_id(&self) -> ContextId {
+        ContextId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn begin(
+        &self,
+        id: ContextId,
+        opening: Opening,
+        stream: Stream,
+    ) -> Result<(ContextId, Events), Error> {
         let commands = self.commands.clone();
         let (outbox, events) = outbox(clock(), move || {
             // A full queue means that the step thread is about to look at every outbox anyway.
             let _ = commands.try_send(Command::Drained(id));
         });
-        self.send(Command::Open { id, settings: Box::new(settings), source, outbox })?;
+        self.send(Command::Open { id, opening, stream, outbox })?;
         Ok((id, events))
     }
 
@@ -105,13 +146,14 @@ impl Handle {
         self.send(Command::Flush(id))
     }
 
-    /// From the next chunk on a context is spoken in another style; `manner` also names the voice and the language that
-    /// it was opened with.
+    /// From the next chunk on a context is spoken in another style; `manner` also names the model, the voice and the language
+    /// that it was opened with.
     ///
     /// # Errors
     /// [`Error::Option`] for a value that the bundle does not have, else as [`Handle::push`].
     pub fn restyle(&self, id: ContextId, manner: &Manner) -> Result<(), Error> {
-        self.send(Command::Restyle { id, control: self.resolver.manner(manner)? })
+        let voice = self.models.voice(manner.model.as_deref())?;
+        self.send(Command::Restyle { id, control: voice.manner(manner)? })
     }
 
     /// No more text will come; [`crate::event::Event::Done`] follows the last sound.
@@ -138,16 +180,17 @@ impl Handle {
         self.send(Command::Cancel(id))
     }
 
-    /// Makes the prompt of a voice. Blocks while a recording is encoded, and while the encoder is loaded for the first one:
+    /// Makes the prompt of a voice for the first bundle that has voices. Blocks while a recording is encoded, and while the encoder is loaded for the first one:
     /// some seconds.
     ///
     /// # Errors
     /// See [`VoiceError`].
     pub fn make_prompt(&self, source: VoiceSource) -> Result<Prompt, VoiceError> {
+        let resolver = self.models.voices.first().ok_or(VoiceError::NoVoices)?;
         let samples = match source {
             VoiceSource::Recording(samples) => samples,
             VoiceSource::Codes(rows) => {
-                let made = Prompt::from_rows(rows, &self.resolver.prompt_rules);
+                let made = Prompt::from_rows(rows, &resolver.prompt_rules);
                 return made.map_err(VoiceError::Codes);
             }
         };
@@ -160,24 +203,26 @@ impl Handle {
         made.recv().unwrap_or(Err(VoiceError::Stopped))
     }
 
-    /// From now on contexts may be opened with this voice; its language is the bundle's default.
+    /// From now on contexts may be opened with this voice of the first bundle that has voices; its language is the bundle's
+    /// default.
     ///
     /// # Errors
-    /// [`VoiceError::Taken`], [`VoiceError::Full`].
+    /// [`VoiceError::Taken`], [`VoiceError::Full`], [`VoiceError::NoVoices`].
     pub fn add_voice(&self, name: impl Into<String>, prompt: Prompt) -> Result<(), VoiceError> {
-        let language = self.resolver.manifest.default_language;
+        let resolver = self.models.voices.first().ok_or(VoiceError::NoVoices)?;
+        let language = resolver.manifest.default_language;
         let voice = LoadedVoice { name: name.into(), language, prompt: Arc::new(prompt) };
-        self.resolver.voices.add(voice)
+        resolver.voices.add(voice)
     }
 
     /// From now on no context can be opened with this voice; those that speak with it go on. Returns whether it was there.
     pub fn remove_voice(&self, name: &str) -> bool {
-        self.resolver.voices.remove(name)
+        self.models.voices.first().is_some_and(|resolver| resolver.voices.remove(name))
     }
 
     /// Whether its speech can be heard; an engine for load tests may give silence of the right length.
     pub fn is_heard(&self) -> bool {
-        self.resolver.sound.is_heard()
+        self.models.voices.first().is_none_or(|resolver| resolver.sound.is_heard())
     }
 
     /// What the engine has done and holds, as of its last step.
@@ -216,6 +261,37 @@ impl Handle {
             TrySendError::Disconnected(_) => Error::Stopped,
         })
     }
+}
+
+impl Models {
+    fn voice(&self, name: Option<&str>) -> Result<&Resolver, Error> {
+        pick(&self.voices, |voice| &voice.manifest.name, name, "models that speak a text")
+    }
+
+    fn speaker(&self, name: Option<&str>) -> Result<&Arc<Speaker>, Error> {
+        pick(&self.speakers, |speaker| speaker.name(), name, "models that answer")
+    }
+}
+
+/// The model of that name, or the first one.
+fn pick<'m, M>(
+    models: &'m [M],
+    named: impl Fn(&M) -> &str,
+    name: Option<&str>,
+    what: &str,
+) -> Result<&'m M, Error> {
+    let found = match name {
+        Some(name) => models.iter().find(|model| named(model) == name),
+        None => models.first(),
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> = models.iter().map(named).collect();
+        let allowed = match names.is_empty() {
+            true => format!("there are no {what}"),
+            false => format!("{what}: {}", names.join(", ")),
+        };
+        Error::option("model", name.unwrap_or_default(), allowed)
+    })
 }
 
 impl Drop for Handle {

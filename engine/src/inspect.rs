@@ -54,7 +54,7 @@ pub fn inspect(
             kept_rows: kept.len(),
         });
     }
-    start::read_grammar(bundle)?;
+    start::read_grammar(bundle, 0)?;
     start::load_codec(bundle)?;
     let mut hearing = Hearing::of(bundle);
     if let Some(hearing) = &mut hearing {

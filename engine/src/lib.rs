@@ -18,6 +18,7 @@ mod inspect;
 pub mod kernels;
 pub mod layout;
 mod load;
+mod memory;
 pub mod models;
 mod pcm;
 pub mod phase;

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use codecs::window::FRAME_SAMPLES;
-
 use crate::pipeline::sounding;
 
 /// Sound that must have been made before the measure means something.
@@ -21,10 +19,10 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Takes note of a step and the frames it completed.
-    pub(crate) fn ran(&mut self, busy: Duration, frames: usize) {
+    /// Takes note of time spent for the sake of sound, and of the samples that the codes made in it sound.
+    pub(crate) fn ran(&mut self, busy: Duration, samples: u64) {
         self.busy += busy;
-        self.audio += sounding((frames * FRAME_SAMPLES) as u64);
+        self.audio += sounding(samples);
         if self.busy > WINDOW {
             self.busy /= 2;
             self.audio /= 2;
@@ -48,16 +46,17 @@ pub(crate) fn holds(listeners: u64, cost: Duration) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::SAMPLE_RATE;
 
     #[test]
     fn cost_is_work_against_sound_and_follows_a_change() {
         let mut load = Load::default();
-        load.ran(Duration::from_millis(10), 100);
+        load.ran(Duration::from_millis(10), 8 * SAMPLE_RATE);
         assert_eq!(load.cost(), Duration::ZERO, "8 s are not enough");
         let mut load = Load::default();
-        (0..100).for_each(|_| load.ran(Duration::from_millis(20), 25));
+        (0..100).for_each(|_| load.ran(Duration::from_millis(20), 2 * SAMPLE_RATE));
         assert_eq!(load.cost().as_millis(), 10);
-        (0..500).for_each(|_| load.ran(Duration::from_millis(200), 25));
+        (0..500).for_each(|_| load.ran(Duration::from_millis(200), 2 * SAMPLE_RATE));
         assert!((98..=100).contains(&load.cost().as_millis()));
     }
 

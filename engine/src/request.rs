@@ -7,7 +7,7 @@ use crate::Error;
 use crate::bundle::{Manifest, Prompt, PromptRules};
 use crate::grammar::Grammar;
 use crate::guards::Guards;
-use crate::pipeline::{Segments, Settings, Source};
+use crate::pipeline::{Segments, Settings, Source, Standing};
 use crate::sampler::Sampling;
 use crate::sound::Sound;
 use crate::text::ids::{Language, Style};
@@ -49,6 +49,8 @@ pub enum Text {
 /// What a context is to be. Anything left `None` is the bundle's default.
 #[derive(Debug, Clone)]
 pub struct Request {
+    /// Name of the model; `None`: the first that speaks a text.
+    pub model: Option<String>,
     /// The text.
     pub text: Text,
     /// What is done to it before it is spoken.
@@ -99,6 +101,7 @@ impl Request {
     /// A text that is there as a whole, for somebody who listens: the published way.
     pub fn whole(text: impl Into<String>) -> Self {
         Self {
+            model: None,
             text: Text::Whole(text.into()),
             options: TextOptions::default(),
             voice: None,
@@ -152,6 +155,8 @@ pub struct Speech {
 /// How a context speaks. Anything left `None` is the bundle's default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Manner {
+    /// Name of the model; `None`: the first that speaks a text.
+    pub model: Option<String>,
     /// Name of a voice.
     pub voice: Option<String>,
     /// Name or code of a language.
@@ -186,9 +191,8 @@ impl Resolver {
             .map_err(|e| Error::option("first_frames", request.first_frames, e.to_string()))?;
         let settings = Settings {
             seed: request.seed,
-            opened_at: Duration::ZERO,
-            priority: request.priority.min(9),
-            max_ahead: request.max_ahead,
+            grammar: self.grammar.clone(),
+            standing: Standing::new(request.priority, request.max_ahead),
             cut_lead: CUT_LEAD,
             pause_lead: PAUSE_LEAD,
             window: plan.settings().clone(),
@@ -263,10 +267,7 @@ impl Resolver {
 
     fn semantic(&self, request: &Request) -> Result<Sampling, Error> {
         let default = self.manifest.sampling.semantic;
-        let top_p = request.top_p.unwrap_or(default.top_p);
-        if !(top_p > 0.0 && top_p <= 1.0) {
-            return Err(Error::option("top_p", top_p, "above 0, at most 1"));
-        }
+        let top_p = share("top_p", request.top_p.unwrap_or(default.top_p))?;
         let frequency_penalty = request.frequency_penalty.unwrap_or(default.frequency_penalty);
         if !(0.0..=MAX_PENALTY).contains(&frequency_penalty) {
             let allowed = format!("0 to {MAX_PENALTY}");
@@ -302,17 +303,8 @@ impl Resolver {
 
     fn guidance(&self, asked: Option<f32>) -> Result<Option<f32>, Error> {
         let weight = asked.or(self.manifest.sampling.cfg).unwrap_or(1.0);
-        if weight == 1.0 {
-            return Ok(None);
-        }
-        if !self.manifest.null_trained {
-            let reason = "this model was not trained without its condition, so only 1 is allowed";
-            return Err(Error::option("guidance", weight, reason));
-        }
-        if !(0.0..=MAX_GUIDANCE).contains(&weight) {
-            return Err(Error::option("guidance", weight, format!("0 to {MAX_GUIDANCE}")));
-        }
-        Ok(Some(weight))
+        check_guidance(weight, self.manifest.null_trained)?;
+        Ok(Some(weight).filter(|weight| *weight != 1.0))
     }
 
     fn control(&self, language: Language, style: Style) -> Result<Arc<[Vec<u32>]>, Error> {
@@ -326,7 +318,35 @@ impl Resolver {
     }
 }
 
-fn warmed(field: &'static str, default: Sampling, asked: Option<f32>) -> Result<Sampling, Error> {
+/// A weight of guidance that a model can follow.
+///
+/// # Errors
+/// It was trained for none, or the weight is beyond all sense.
+pub(crate) fn check_guidance(weight: f32, null_trained: bool) -> Result<(), Error> {
+    if weight != 1.0 && !null_trained {
+        let reason = "this model was not trained without its condition, so only 1 is allowed";
+        return Err(Error::option("guidance", weight, reason));
+    }
+    if !(0.0..=MAX_GUIDANCE).contains(&weight) {
+        return Err(Error::option("guidance", weight, format!("0 to {MAX_GUIDANCE}")));
+    }
+    Ok(())
+}
+
+/// A share of probability.
+pub(crate) fn share(field: &'static str, top_p: f32) -> Result<f32, Error> {
+    if top_p > 0.0 && top_p <= 1.0 {
+        return Ok(top_p);
+    }
+    Err(Error::option(field, top_p, "above 0, at most 1"))
+}
+
+/// Sampling at the temperature asked for.
+pub(crate) fn warmed(
+    field: &'static str,
+    default: Sampling,
+    asked: Option<f32>,
+) -> Result<Sampling, Error> {
     let temperature = asked.unwrap_or(default.temperature);
     if !(0.0..=MAX_TEMPERATURE).contains(&temperature) {
         return Err(Error::option(field, temperature, format!("0 to {MAX_TEMPERATURE}")));

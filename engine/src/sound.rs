@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use codecs::codes::CodeError;
 use codecs::reconstruct::{self, Codec};
+use codecs::streaming;
 use codecs::window::{End, Plan, SettingsError};
 
 use crate::event::Event;
@@ -12,7 +13,7 @@ use crate::pipeline::Settings;
 use crate::stub::{ToneStream, Tones};
 use crate::{ContextId, Pcm};
 
-/// A codec, shared by all contexts.
+/// The codec of a voice, shared by all its contexts.
 #[derive(Clone)]
 pub(crate) enum Sound {
     /// That of a bundle.
@@ -21,17 +22,20 @@ pub(crate) enum Sound {
     Tones(Arc<Tones>),
 }
 
-/// What one context has behind it.
+/// What one context has behind it, with what goes on from there.
 pub(crate) enum Stream {
-    Codec(Box<reconstruct::Stream>),
-    Tones(Box<ToneStream>),
+    /// Of a voice.
+    Codec(Arc<Codec>, Box<reconstruct::Stream>),
+    /// Of the stub.
+    Tones(Arc<Tones>, Box<ToneStream>),
+    /// Of an answer.
+    Streaming(Arc<streaming::Codec>, Box<streaming::Stream>),
+    /// Of an answer that is only written.
+    Mute,
 }
 
 /// Sound that may go out, in pieces, and how long the codec stands still behind each: not at all, if it is a real one.
 pub(crate) struct Pieces(pub(crate) Vec<(Duration, Pcm)>);
-
-/// Told when a stream is given to another codec than the one that made it.
-const FOREIGN: &str = "the stream of another codec; this is a bug";
 
 impl Sound {
     /// Whether there is anything to hear; else all of it is silence.
@@ -49,13 +53,6 @@ impl Sound {
         }
     }
 
-    /// Hears the events of a context on their way.
-    pub(crate) fn tell<'e>(&self, context: ContextId, events: impl IntoIterator<Item = &'e Event>) {
-        if let Self::Tones(tones) = self {
-            tones.heard(context, events);
-        }
-    }
-
     /// The plan that a stream with this first release follows.
     ///
     /// # Errors
@@ -67,7 +64,7 @@ impl Sound {
         }
     }
 
-    /// The state of a new context.
+    /// The state of a context that was enrolled.
     ///
     /// # Errors
     /// As [`Sound::plan`].
@@ -78,35 +75,22 @@ impl Sound {
         seed: u64,
     ) -> Result<Stream, SettingsError> {
         Ok(match self {
-            Self::Codec(codec) => Stream::Codec(Box::new(codec.stream(first_frames, seed)?)),
+            Self::Codec(codec) => {
+                Stream::Codec(codec.clone(), Box::new(codec.stream(first_frames, seed)?))
+            }
             Self::Tones(tones) => {
-                Stream::Tones(Box::new(tones.stream(context, first_frames, seed)?))
+                let stream = tones.stream(context, first_frames, seed)?;
+                Stream::Tones(tones.clone(), Box::new(stream))
             }
         })
-    }
-
-    /// Takes `[rows][new frames]` of final codes, perhaps none, and gives the sound that may now be heard.
-    ///
-    /// # Errors
-    /// Codes that cannot be decoded.
-    pub(crate) fn push(
-        &self,
-        stream: &mut Stream,
-        rows: &[&[u16]],
-        end: End,
-    ) -> Result<Pieces, CodeError> {
-        match (self, stream) {
-            (Self::Codec(codec), Stream::Codec(stream)) => {
-                let samples = codec.push(stream, rows, end)?;
-                Ok(Pieces(vec![(Duration::ZERO, samples.into())]))
-            }
-            (Self::Tones(tones), Stream::Tones(stream)) => tones.push(stream, rows, end),
-            _ => panic!("{FOREIGN}"),
-        }
     }
 }
 
 impl Pieces {
+    fn one(samples: impl Into<Pcm>) -> Self {
+        Self(vec![(Duration::ZERO, samples.into())])
+    }
+
     /// Gives the pieces one by one, standing still where the codec does.
     pub(crate) fn each(self, mut give: impl FnMut(Pcm)) {
         for (stall, samples) in self.0 {
@@ -119,11 +103,35 @@ impl Pieces {
 }
 
 impl Stream {
+    /// Hears the events of its context on their way.
+    pub(crate) fn tell<'e>(&self, context: ContextId, events: impl IntoIterator<Item = &'e Event>) {
+        if let Self::Tones(tones, _) = self {
+            tones.heard(context, events);
+        }
+    }
+
+    /// Takes `[rows][new frames]` of final codes, perhaps none, and gives the sound that may now be heard.
+    ///
+    /// # Errors
+    /// Codes that cannot be decoded.
+    pub(crate) fn push(&mut self, rows: &[&[u16]], end: End) -> Result<Pieces, CodeError> {
+        match self {
+            Self::Codec(codec, stream) => Ok(Pieces::one(codec.push(stream, rows, end)?)),
+            Self::Tones(tones, stream) => tones.push(stream, rows, end),
+            Self::Streaming(codec, stream) => {
+                let mut samples = codec.push(stream, rows, end == End::Passage)?;
+                samples.iter_mut().for_each(|sample| *sample = sample.clamp(-1.0, 1.0));
+                Ok(Pieces::one(samples))
+            }
+            Self::Mute => Ok(Pieces(Vec::new())),
+        }
+    }
+
     /// Where a sample of the plan lies in what was given.
     pub(crate) fn position(&self, planned: u64) -> u64 {
         match self {
-            Self::Codec(_) => planned,
-            Self::Tones(stream) => stream.position(planned),
+            Self::Tones(_, stream) => stream.position(planned),
+            Self::Codec(..) | Self::Streaming(..) | Self::Mute => planned,
         }
     }
 }

@@ -11,31 +11,35 @@ use codecs::weights::{LoadError, Weights};
 use codecs::{dualcodec, recording, vibevoice};
 
 use crate::Handle;
+use crate::answer::{Home, Speaker};
 use crate::batch::BLOCK_TOKENS;
-use crate::bundle::{self, Bundle, Prompt, VoicePrompt};
+use crate::bundle::speech::{LoadOptions, SpeechBundle};
+use crate::bundle::{self, Bundle, Opened, Prompt, VoicePrompt};
 use crate::engine::Engine;
 use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
+use crate::handle::Models;
 use crate::kernels::matrix::Precision;
 use crate::layout::{Vocabulary, WindowLimits};
+use crate::memory::{self, Need, TooFew};
+use crate::models::backbone::Backbone;
 use crate::models::config::{REALIGN_FRAMES, open_stage};
 use crate::models::qwen3::{self, Qwen3};
 use crate::request::Resolver;
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
 use crate::sound::Sound;
+use crate::stats::Part;
 use crate::text::ids::{CharacterIds, IdError};
 use crate::voices::{Hearing, LoadedVoice, VoiceError, Voices};
 
 /// Longest recording that a bundle may have for a voice, in seconds: what is read of one, and half a frame for those who cut
 /// by ear.
 const RECORDING_SECONDS_MAX: f64 = 60.04;
+/// Longest prompt of a speech language model that memory is kept for: a conversation of some minutes.
+const PROMPT_ROWS: usize = 4096;
 /// Longest control block, in ids: delimiters, a label of a few words, the line feed.
 const CONTROL_IDS: usize = 16;
-/// Key/value memory that is taken when nothing else is said: some hundred small contexts of a small voice ...
-const KV_BYTES: usize = 512 << 20;
-/// ... and never less than so many windows of the greatest length.
-const KV_WINDOWS: usize = 4;
 
 /// How an engine is set up.
 #[derive(Debug, Clone)]
@@ -77,12 +81,21 @@ pub enum StartError {
     #[error("silence code: {0}")]
     Silence(#[from] CodeError),
     /// The longest window would not fit.
-    #[error("kv_bytes is {given}, this bundle needs at least {needed}")]
+    #[error("kv_bytes is {given}, the bundles need at least {needed}")]
     KvBytes {
         /// The setting.
         given: usize,
         /// One window of the greatest length in every stage.
         needed: usize,
+    },
+    /// There is nothing to run.
+    #[error("no bundle was given")]
+    NoBundle,
+    /// Two bundles have one name, so that requests could not tell them apart.
+    #[error("two models are named {name:?}")]
+    SameName {
+        /// The name.
+        name: String,
     },
     /// The step threads could not be made.
     #[error("threads is {threads}: {reason}")]
@@ -104,6 +117,12 @@ pub enum StartError {
     },
 }
 
+impl From<TooFew> for StartError {
+    fn from(TooFew { given, needed }: TooFew) -> Self {
+        Self::KvBytes { given, needed }
+    }
+}
+
 /// Loading as it goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
@@ -114,46 +133,92 @@ pub struct Progress {
 }
 
 impl Handle {
-    /// Loads a bundle and starts the threads.
+    /// Loads bundles and starts the threads. All of them share the threads, the memory and the order of work.
     ///
     /// # Errors
     /// See [`StartError`].
     pub fn start(
-        bundle: &Bundle,
+        bundles: &[Opened],
         options: &Options,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, StartError> {
-        let loaded = Loaded::load(bundle, options, progress)?;
-        let blocks = share_memory(bundle, options.kv_bytes)?;
+        let Loaded { models, stages, blocks, hearing, pool } =
+            Loaded::load(bundles, options, progress)?;
         let budget = Budget {
             // A pair needs a token of each half in its last piece.
             prefill_tokens: options.prefill_tokens.max(2),
             sequences: options.sequences.max(2),
             share_prefixes: options.share_prefixes,
         };
-        let grammar = loaded.resolver.grammar.clone();
-        let engine = Engine::new(grammar, loaded.models, &blocks, budget, loaded.pool);
-        Ok(Self::spawn(engine, loaded.resolver, loaded.hearing))
+        Ok(Self::spawn(Engine::new(stages, &blocks, budget, pool), models, hearing))
     }
 }
 
-/// Everything of a bundle that an engine needs, in memory.
+/// Everything of the bundles that an engine needs, in memory.
+#[derive(Default)]
 pub(crate) struct Loaded {
-    pub(crate) models: Vec<Box<dyn StageModel>>,
-    pub(crate) resolver: Resolver,
+    pub(crate) models: Models,
+    /// The networks of all bundles.
+    pub(crate) stages: Vec<Box<dyn StageModel>>,
+    /// Key/value blocks of each.
+    pub(crate) blocks: Vec<usize>,
     pub(crate) hearing: Option<Hearing>,
     pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
 }
 
 impl Loaded {
     pub(crate) fn load(
-        bundle: &Bundle,
+        bundles: &[Opened],
         options: &Options,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, StartError> {
-        let pool = thread_pool(options.threads)?;
-        let models = load_stages(bundle, options.precision, pool.as_ref(), progress)?;
-        let grammar = Arc::new(read_grammar(bundle)?);
+        check_names(bundles)?;
+        let needs: Vec<Need> = bundles.iter().flat_map(needs).collect();
+        let mut loaded = Self {
+            blocks: memory::share(&needs, options.kv_bytes)?,
+            pool: thread_pool(options.threads)?,
+            ..Self::default()
+        };
+        let (mut before, total) = (0, bundles.iter().map(parameters).sum());
+        for opened in bundles {
+            let mut told = |p: Progress| progress(Progress { loaded: before + p.loaded, total });
+            match opened {
+                Opened::Voice(bundle) => loaded.add_voice(bundle, options.precision, &mut told)?,
+                Opened::Speech(bundle) => {
+                    loaded.add_speaker(bundle, options.precision, &mut told)?;
+                }
+            }
+            before += parameters(opened);
+        }
+        Ok(loaded)
+    }
+
+    fn add_speaker(
+        &mut self,
+        bundle: &SpeechBundle,
+        precision: Precision,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), StartError> {
+        let options = LoadOptions { precision, pool: self.pool.clone() };
+        let speech = bundle.load(&options, progress)?;
+        let stage = self.stages.len();
+        let home = Home { stage, blocks: self.blocks[stage] };
+        let (network, speaker) = Speaker::of(speech, home);
+        self.models.parts.push(Part::of_speaker(speaker.name()));
+        self.stages.push(Box::new(network));
+        self.models.speakers.push(Arc::new(speaker));
+        Ok(())
+    }
+
+    fn add_voice(
+        &mut self,
+        bundle: &Bundle,
+        precision: Precision,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), StartError> {
+        let grammar = Arc::new(read_grammar(bundle, self.stages.len())?);
+        let stages = load_stages(bundle, precision, self.pool.as_ref(), progress)?;
+        self.stages.extend(stages);
         let manifest = bundle.manifest.clone();
         let silence = &manifest.silence;
         let guards = Guards {
@@ -169,7 +234,33 @@ impl Loaded {
         let guards = Arc::new(guards);
         let (voices, prompt_rules) = (Voices::new(voices), bundle.prompt_rules());
         let resolver = Resolver { manifest, voices, prompt_rules, grammar, sound, guards };
-        Ok(Self { models, resolver, hearing, pool })
+        let parts = Part::of_voice(&resolver.manifest.name, bundle.stages.len());
+        self.models.parts.extend(parts);
+        if self.models.voices.is_empty() {
+            self.hearing = hearing;
+        }
+        self.models.voices.push(resolver);
+        Ok(())
+    }
+}
+
+/// Requests name models, so no two may have one name.
+fn check_names(bundles: &[Opened]) -> Result<(), StartError> {
+    if bundles.is_empty() {
+        return Err(StartError::NoBundle);
+    }
+    let names: Vec<&str> = bundles.iter().map(Opened::name).collect();
+    match (1..names.len()).find(|&at| names[..at].contains(&names[at])) {
+        Some(at) => Err(StartError::SameName { name: names[at].to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Parameters of a bundle's networks.
+fn parameters(opened: &Opened) -> usize {
+    match opened {
+        Opened::Voice(bundle) => bundle.stages.iter().map(|s| s.config.parameters()).sum(),
+        Opened::Speech(bundle) => bundle.config.parameters(),
     }
 }
 
@@ -218,7 +309,8 @@ fn thread_pool(threads: usize) -> Result<Option<Arc<rayon::ThreadPool>>, StartEr
     Ok(Some(Arc::new(pool)))
 }
 
-pub(crate) fn read_grammar(bundle: &Bundle) -> Result<Grammar, LoadError> {
+/// The grammar of a bundle whose cb0 is run by this stage of the engine.
+pub(crate) fn read_grammar(bundle: &Bundle, first_stage: usize) -> Result<Grammar, LoadError> {
     let stage = |stage: &bundle::Stage| {
         let file = stage.folder.join(bundle::TOKENIZER);
         let wrong = |e: IdError| LoadError::malformed(&file, e.to_string());
@@ -238,7 +330,8 @@ pub(crate) fn read_grammar(bundle: &Bundle) -> Result<Grammar, LoadError> {
         };
         Ok(StageGrammar { vocabulary, characters })
     };
-    Ok(Grammar { stages: bundle.stages.iter().map(stage).collect::<Result<_, LoadError>>()? })
+    let stages = bundle.stages.iter().map(stage).collect::<Result<_, LoadError>>()?;
+    Ok(Grammar { stages, first_stage })
 }
 
 fn load_voice(
@@ -293,7 +386,7 @@ pub(crate) fn dualcodec_config(file: Option<&Path>) -> Result<dualcodec::Config,
 
 /// Bytes of key/value memory for one window of the greatest length in every stage.
 pub(crate) fn window_bytes(bundle: &Bundle) -> usize {
-    bundle.stages.iter().map(|s| window_tokens(bundle, s) * token_bytes(s)).sum()
+    voice_needs(bundle).map(Need::bytes).sum()
 }
 
 /// Tokens of a stage's longest window, with its null companion where it has one.
@@ -311,22 +404,35 @@ fn window_tokens(bundle: &Bundle, stage: &bundle::Stage) -> usize {
     (limits.longest(stage, true) + BLOCK_TOKENS) * pair
 }
 
-/// Bytes of one token's keys and values in all layers of a stage.
-fn token_bytes(stage: &bundle::Stage) -> usize {
-    let config = &stage.config;
-    2 * config.backbone.layers * config.backbone.kv_width() * size_of::<f32>()
+/// What a bundle's longest windows need, stage by stage.
+fn needs(opened: &Opened) -> Vec<Need> {
+    match opened {
+        Opened::Voice(bundle) => voice_needs(bundle).collect(),
+        Opened::Speech(bundle) => vec![speaker_need(bundle)],
+    }
 }
 
-/// Blocks of each stage: as many windows of the greatest length as the bytes hold, the same number in every stage.
-fn share_memory(bundle: &Bundle, kv_bytes: Option<usize>) -> Result<Vec<usize>, StartError> {
-    let needed = window_bytes(bundle);
-    let given = kv_bytes.unwrap_or_else(|| KV_BYTES.max(KV_WINDOWS * needed));
-    if given < needed {
-        return Err(StartError::KvBytes { given, needed });
-    }
-    let blocks = |stage: &bundle::Stage| {
-        let tokens = window_tokens(bundle, stage) as u128;
-        (tokens * given as u128 / needed as u128) as usize / BLOCK_TOKENS
+fn voice_needs(bundle: &Bundle) -> impl Iterator<Item = Need> {
+    let need = |stage: &bundle::Stage| Need {
+        tokens: window_tokens(bundle, stage),
+        token_bytes: token_bytes(&stage.config.backbone),
     };
-    Ok(bundle.stages.iter().map(blocks).collect())
+    bundle.stages.iter().map(need)
+}
+
+/// The longest prompt that room is kept for, with the longest segment of either kind, and a companion beside it where there may
+/// be one.
+fn speaker_need(bundle: &SpeechBundle) -> Need {
+    let SpeechBundle { manifest, config, .. } = bundle;
+    let sampling = &manifest.sampling;
+    let sound = config.family.ending().rows(sampling.max_frames, config.streams());
+    let rows = config.backbone.max_positions.min(PROMPT_ROWS + sampling.max_text + sound);
+    let members = if manifest.null_trained { 2 } else { 1 };
+    let tokens = (rows + BLOCK_TOKENS) * members;
+    Need { tokens, token_bytes: token_bytes(&config.backbone) }
+}
+
+/// Bytes of one token's keys and values in all layers of a network.
+fn token_bytes(backbone: &Backbone) -> usize {
+    2 * backbone.layers * backbone.kv_width() * size_of::<f32>()
 }

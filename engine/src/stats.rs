@@ -148,6 +148,15 @@ impl Default for AudioStats {
     }
 }
 
+/// What a stage is of its model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Name of the model.
+    pub model: String,
+    /// `cb0` and so on in a voice, `lm` in a speech language model.
+    pub name: String,
+}
+
 /// What the engine has done so far, and what it holds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stats {
@@ -183,6 +192,8 @@ pub struct Stats {
     pub guards: GuardHits,
     /// Each stage, in order.
     pub stages: Vec<StageStats>,
+    /// What each stage is.
+    pub parts: Vec<Part>,
     /// Time that each step took.
     pub step_seconds: Histogram,
     /// Time that the first chunk of a context waited for its first tokens to run.
@@ -192,8 +203,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Of an engine of so many stages that has done nothing yet.
-    pub fn new(stages: usize) -> Self {
+    /// Of an engine of these parts that has done nothing yet.
+    pub fn new(parts: Vec<Part>) -> Self {
         Self {
             steps: 0,
             tokens: 0,
@@ -210,11 +221,24 @@ impl Stats {
             cost_per_second: Duration::ZERO,
             endings: Endings::default(),
             guards: GuardHits::default(),
-            stages: vec![StageStats::default(); stages],
+            stages: vec![StageStats::default(); parts.len()],
+            parts,
             step_seconds: Histogram::new(STEP_SECONDS),
             queue_seconds: Histogram::new(QUEUE_SECONDS),
             audio: AudioStats::default(),
         }
+    }
+}
+
+impl Part {
+    /// The parts of a voice of so many stages.
+    pub(crate) fn of_voice(model: &str, stages: usize) -> impl Iterator<Item = Self> {
+        (0..stages).map(move |stage| Self { model: model.to_owned(), name: format!("cb{stage}") })
+    }
+
+    /// The one part of a speech language model.
+    pub(crate) fn of_speaker(model: &str) -> Self {
+        Self { model: model.to_owned(), name: "lm".to_owned() }
     }
 }
 

@@ -67,6 +67,9 @@ pub enum VoiceError {
         /// The limit.
         voices_max: usize,
     },
+    /// No bundle of the engine has voices.
+    #[error("no model here has voices")]
+    NoVoices,
     /// The engine has gone down.
     #[error("the engine has stopped")]
     Stopped,

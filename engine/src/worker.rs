@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use crate::ContextId;
 use crate::audio::AudioCommand;
-use crate::engine::{Engine, Step};
+use crate::engine::{Engine, Opening, Step};
 use crate::event::{Event, Outbox, Summary};
 use crate::load::Load;
-use crate::pipeline::{Context, Settings, Source};
+use crate::pipeline::Context;
+use crate::sound::Stream;
 use crate::stats::{Endings, Stats};
 
 /// An outbox that holds more is not filled further: 30 s, more than any listener's buffer.
@@ -22,7 +23,7 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 /// What the step thread is told.
 pub(crate) enum Command {
     /// A context begins.
-    Open { id: ContextId, settings: Box<Settings>, source: Source, outbox: Outbox },
+    Open { id: ContextId, opening: Opening, stream: Stream, outbox: Outbox },
     /// More text.
     Text { id: ContextId, delta: String },
     /// Speak what there is.
@@ -55,8 +56,8 @@ pub(crate) struct Worker {
     readers: BTreeMap<ContextId, Reader>,
     stats: Arc<Mutex<Stats>>,
     load: Load,
-    /// Frames completed by the last step.
-    frames: usize,
+    /// What the codes sound that the last step completed.
+    samples: u64,
     /// How contexts began and ended: those that did not end are the readers.
     endings: Endings,
 }
@@ -84,7 +85,7 @@ impl Worker {
             readers,
             stats,
             load: Load::default(),
-            frames: 0,
+            samples: 0,
             endings: Endings::default(),
         }
     }
@@ -110,7 +111,7 @@ impl Worker {
             let now = clock();
             let step = if self.send_jobs() { self.step(now) } else { Step::default() };
             let sent = self.send_jobs();
-            self.publish(step.tokens, now, clock());
+            self.publish(&step, now, clock());
             if step.tokens > 0 && sent {
                 continue;
             }
@@ -125,21 +126,19 @@ impl Worker {
 
     fn obey(&mut self, command: Command, now: Duration) {
         match command {
-            Command::Open { id, mut settings, source, outbox } => {
-                settings.opened_at = now;
+            Command::Open { id, mut opening, stream, outbox } => {
+                opening.opened_at(now);
                 self.endings.opened += 1;
-                let (seed, first_frames) = (settings.seed, settings.window.first_frames);
-                let listens = settings.max_ahead.is_some();
+                let listens = opening.listens();
                 self.readers.insert(id, Reader { outbox: outbox.clone(), complete: None, listens });
-                let open = AudioCommand::Open { context: id, seed, first_frames, outbox };
-                self.outgoing.push_back(open);
-                self.engine.open(id, *settings, source);
+                self.outgoing.push_back(AudioCommand::Open { context: id, stream, outbox });
+                self.engine.open(id, opening);
             }
             Command::Text { id, delta } => self.with(id, |c| c.push(&delta, now)),
             Command::Flush(id) => self.with(id, |c| c.flush(now)),
             Command::Restyle { id, control } => self.with(id, |c| c.restyle(control)),
             Command::End(id) => self.with(id, |c| c.end(now)),
-            Command::Played { id, position } => self.with(id, |c| c.played(position, now)),
+            Command::Played { id, position } => self.engine.played(id, position, now),
             Command::Cancel(id) => self.cancel(id),
             Command::Drained(id) => {
                 if self.readers.get(&id).is_some_and(|r| r.outbox.reader_gone()) {
@@ -157,9 +156,9 @@ impl Worker {
         }
     }
 
-    /// Does something to a context, if it is not complete.
+    /// Does something to a context that speaks a text, if it is not complete.
     fn with(&mut self, id: ContextId, change: impl FnOnce(&mut Context)) {
-        if let Some(context) = self.engine.context(id) {
+        if let Some(context) = self.engine.voice(id) {
             change(context);
         }
     }
@@ -194,7 +193,7 @@ impl Worker {
             {
                 reader.complete = Some(summary.clone());
             }
-            self.frames += job.rows.first().map_or(0, Vec::len);
+            self.samples += job.samples;
             self.outgoing.push_back(AudioCommand::Job(job));
         }
         step
@@ -217,13 +216,16 @@ impl Worker {
     }
 
     /// Shows what a step did, and what there is after it.
-    fn publish(&mut self, tokens: usize, started: Duration, ended: Duration) {
+    fn publish(&mut self, step: &Step, started: Duration, ended: Duration) {
+        let tokens = step.tokens;
         for (&id, reader) in &self.readers {
             reader.outbox.hold(self.engine.held_blocks(id));
         }
         let took = ended.saturating_sub(started);
         if tokens > 0 {
-            self.load.ran(took, std::mem::take(&mut self.frames));
+            // What is only written makes sound no dearer.
+            let share = step.sounding as f64 / tokens as f64;
+            self.load.ran(took.mul_f64(share), std::mem::take(&mut self.samples));
         }
         let (blocks, parked) = (self.engine.blocks(), self.engine.parked(ended));
         let (scheduler, tally) = (self.engine.scheduler(), self.engine.tally());

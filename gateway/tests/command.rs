@@ -266,3 +266,33 @@ fn settings_come_from_flags_then_environment_then_file() {
     let unknown = bundle("bundel = \"x\"", None, None);
     assert!(unknown.contains("dovecote.toml") && unknown.contains("bundel"), "{unknown}");
 }
+
+#[test]
+fn a_speech_language_model_speaks_a_text_or_answers_it() {
+    /// A frame of the tiny models, in samples of the engine.
+    const FRAME: usize = 480;
+    let folder = TempDir::new().unwrap();
+    let bundle = |name: &str| {
+        repository(&format!("tests/fixtures/bundles/{name}")).to_string_lossy().into_owned()
+    };
+    let (bagpiper, opuslm) = (bundle("bagpiper"), bundle("opuslm"));
+    let spoken = say(folder.path(), &["hello", "--bundle", &opuslm, "-o", "spoken.wav"]);
+    assert_eq!(stderr(&spoken), "", "a text that is only spoken is not written");
+    let sound = wav(&folder.path().join("spoken.wav")).samples;
+    assert!(!sound.is_empty() && sound.len().is_multiple_of(FRAME), "{} samples", sound.len());
+    let answer = |arguments: &[&str]| {
+        let all = ["hello", "--bundle", &bagpiper, "-o", "-"];
+        let output = say(folder.path(), &[&all, arguments].concat());
+        (stderr(&output), output.stdout)
+    };
+    let (text, sound) = answer(&[]);
+    assert!(!text.trim().is_empty(), "the model's text is shown");
+    assert!(!Wav::read(&sound).unwrap().samples.is_empty());
+    assert_eq!((&text, &sound), (&answer(&["--do", "answer"]).0, &answer(&[]).1));
+    assert_ne!(text, answer(&["--seed", "1"]).0);
+    for refused in [&["--style", "calm"][..], &["--cfg", "11"], &["--voice", "nobody"]] {
+        let all = [&["say", "hello", "--bundle", &bagpiper][..], refused].concat();
+        let output = run(dovecote(folder.path()).args(all));
+        assert_eq!(output.status.code(), Some(2), "{refused:?}: {}", stderr(&output));
+    }
+}

@@ -36,7 +36,9 @@ const RESUME_WINDOW_MS: u64 = 15_000;
 static ENGINE: LazyLock<Mutex<(Arc<engine::Handle>, Catalogue)>> = LazyLock::new(|| {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../voices/nano");
     let bundle = Bundle::open(&root).unwrap();
-    let engine = engine::Handle::start(&bundle, &engine::Options::default(), &mut |_| {}).unwrap();
+    let engine =
+        engine::Handle::start(&[bundle.clone().into()], &engine::Options::default(), &mut |_| {})
+            .unwrap();
     Mutex::new((Arc::new(engine), Catalogue::of(&bundle)))
 });
 

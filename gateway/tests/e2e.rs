@@ -35,7 +35,9 @@ const LONG: &str = "The quick brown fox jumps over the lazy dog while the old cl
 static ENGINE: LazyLock<Mutex<(Arc<engine::Handle>, Catalogue)>> = LazyLock::new(|| {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../voices/nano");
     let bundle = Bundle::open(&root).unwrap();
-    let engine = engine::Handle::start(&bundle, &engine::Options::default(), &mut |_| {}).unwrap();
+    let engine =
+        engine::Handle::start(&[bundle.clone().into()], &engine::Options::default(), &mut |_| {})
+            .unwrap();
     Mutex::new((Arc::new(engine), Catalogue::of(&bundle)))
 });
 

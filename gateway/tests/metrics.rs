@@ -32,7 +32,8 @@ impl House {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../voices/nano");
         let bundle = Bundle::open(&root).unwrap();
         let options = engine::Options::default();
-        let engine = engine::Handle::start(&bundle, &options, &mut |_| {}).unwrap();
+        let engine =
+            engine::Handle::start(&[bundle.clone().into()], &options, &mut |_| {}).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (engine, catalogue) = (Arc::new(engine), Catalogue::of(&bundle));

@@ -42,6 +42,36 @@ pub enum Opened {
     Speech(Box<SpeechBundle>),
 }
 
+impl Opened {
+    /// Name of the model.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Voice(bundle) => &bundle.manifest.name,
+            Self::Speech(bundle) => &bundle.manifest.name,
+        }
+    }
+
+    /// The line that is shown wherever the bundle is loaded.
+    pub fn license(&self) -> &str {
+        match self {
+            Self::Voice(bundle) => &bundle.manifest.license,
+            Self::Speech(bundle) => &bundle.manifest.license,
+        }
+    }
+}
+
+impl From<Bundle> for Opened {
+    fn from(bundle: Bundle) -> Self {
+        Self::Voice(Box::new(bundle))
+    }
+}
+
+impl From<SpeechBundle> for Opened {
+    fn from(bundle: SpeechBundle) -> Self {
+        Self::Speech(Box::new(bundle))
+    }
+}
+
 /// Reads a bundle of any family.
 ///
 /// # Errors

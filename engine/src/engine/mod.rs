@@ -1,5 +1,9 @@
 //! One loop, three calls: schedule, run, apply. Owns the contexts, the scheduler and the networks; knows no thread, no clock
 //! and no channel, so that a test can run it on invented time.
+//!
+//! Which bundle a stage belongs to is nothing to a step: contexts of all bundles share scheduler, order of work and budget.
+
+mod context;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -10,11 +14,12 @@ use rayon::ThreadPool;
 use crate::ContextId;
 use crate::block_manager::BlockCounts;
 use crate::event::{Failure, Summary};
-use crate::grammar::Grammar;
-use crate::pipeline::{AudioJob, Context, Env, Said, Settings, Source};
+use crate::pipeline::{self, AudioJob, Env, Said};
 use crate::runner::{self, ForwardError, StageModel};
 use crate::scheduler::{Budget, Scheduled, Scheduler};
 use crate::stats::Tally;
+use context::Context;
+pub(crate) use context::Opening;
 
 /// What one step did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,11 +28,12 @@ pub(crate) struct Step {
     pub(crate) tokens: usize,
     /// When there will be something to do though nothing arrives; `None`: only a command can make work.
     pub(crate) wake_at: Option<Duration>,
+    /// Those of the tokens that ran for the sake of sound.
+    pub(crate) sounding: usize,
 }
 
-/// The networks of a bundle, with the scheduler that feeds them and the contexts they speak for.
+/// The networks of all bundles, with the scheduler that feeds them and the contexts they speak for.
 pub(crate) struct Engine {
-    grammar: Arc<Grammar>,
     models: Vec<Box<dyn StageModel>>,
     scheduler: Scheduler,
     contexts: BTreeMap<ContextId, Context>,
@@ -40,7 +46,6 @@ pub(crate) struct Engine {
 impl Engine {
     /// An engine with `blocks[i]` blocks for stage i.
     pub(crate) fn new(
-        grammar: Arc<Grammar>,
         mut models: Vec<Box<dyn StageModel>>,
         blocks: &[usize],
         budget: Budget,
@@ -51,7 +56,6 @@ impl Engine {
         }
         let (logits, tally) = (vec![Vec::new(); models.len()], Tally::new(models.len()));
         Self {
-            grammar,
             models,
             scheduler: Scheduler::new(blocks, budget),
             contexts: BTreeMap::new(),
@@ -63,15 +67,23 @@ impl Engine {
     }
 
     /// Takes in a context.
-    pub(crate) fn open(&mut self, id: ContextId, settings: Settings, source: Source) {
-        self.contexts.insert(id, Context::new(id, settings, source));
+    pub(crate) fn open(&mut self, id: ContextId, opening: Opening) {
+        self.contexts.insert(id, Context::new(id, opening));
     }
 
-    /// A context that has not made its last job yet, to do something to it.
-    pub(crate) fn context(&mut self, id: ContextId) -> Option<&mut Context> {
+    /// A context that speaks a text and has not made its last job yet, to do something to it.
+    pub(crate) fn voice(&mut self, id: ContextId) -> Option<&mut pipeline::Context> {
         let context = self.contexts.get_mut(&id)?;
         context.rouse();
-        Some(context)
+        context.voice()
+    }
+
+    /// The listener of a context has heard so many samples.
+    pub(crate) fn played(&mut self, id: ContextId, position: u64, now: Duration) {
+        if let Some(context) = self.contexts.get_mut(&id) {
+            context.rouse();
+            context.played(position, now);
+        }
     }
 
     /// Key/value blocks that a context holds.
@@ -95,11 +107,6 @@ impl Engine {
     #[cfg(test)]
     pub(crate) fn contexts(&self) -> usize {
         self.contexts.len()
-    }
-
-    /// How many stages there are.
-    pub(crate) fn stages(&self) -> usize {
-        self.models.len()
     }
 
     /// What was counted and measured so far.
@@ -138,17 +145,30 @@ impl Engine {
         let sequences = |stage| step.iter().filter(move |s| s.stage == stage);
         let sequences = |stage| sequences(stage).map(|s| s.tokens.len()).sum();
         self.tally.ran((0..self.models.len()).map(sequences));
+        let (tokens, sounding) = self.measure(&step);
         let outcomes = self.run(&step);
         self.apply(now, &step, outcomes);
         self.advance(now, &held_up);
-        let tokens = step.iter().flat_map(|s| &s.tokens).sum();
         let wake_at = self.contexts.values().filter_map(|context| context.wake_at(now)).min();
-        Step { tokens, wake_at }
+        Step { tokens, wake_at, sounding }
+    }
+
+    /// Tokens of a step, and those of them that run for the sake of sound.
+    fn measure(&self, step: &[Scheduled]) -> (usize, usize) {
+        let (mut all, mut sounding) = (0, 0);
+        for scheduled in step {
+            let tokens = scheduled.tokens.iter().sum::<usize>();
+            let context = self.scheduler.group(scheduled.group).map(|group| group.context);
+            let context = context.and_then(|id| self.contexts.get(&id));
+            all += tokens;
+            sounding += if context.is_some_and(Context::sounds) { tokens } else { 0 };
+        }
+        (all, sounding)
     }
 
     fn advance(&mut self, now: Duration, held_up: &impl Fn(ContextId) -> bool) {
-        let Self { grammar, scheduler, jobs, contexts, tally, .. } = self;
-        let mut env = Env { now, grammar, scheduler, jobs, hits: &mut tally.guards };
+        let Self { scheduler, jobs, contexts, tally, .. } = self;
+        let mut env = Env { now, scheduler, jobs, hits: &mut tally.guards };
         for (&id, context) in contexts.iter_mut() {
             if context.rests(now) || held_up(id) {
                 continue;
@@ -188,7 +208,7 @@ impl Engine {
             }
             let (length, watched) = (self.models[stage].outputs() * group.cost(), group.watched());
             self.scheduler.ran(scheduled);
-            let Self { grammar, scheduler, jobs, contexts, logits, models, tally, .. } = self;
+            let Self { scheduler, jobs, contexts, logits, models, tally, .. } = self;
             let context =
                 contexts.get_mut(&id).expect("groups of a context go with it; this is a bug");
             context.rouse();
@@ -204,7 +224,7 @@ impl Engine {
                 logits: &mut logits[stage][row..row + length],
                 attention: models[stage].attention().get(seen..seen + watched).unwrap_or(&[]),
             };
-            let mut env = Env { now, grammar, scheduler, jobs, hits: &mut tally.guards };
+            let mut env = Env { now, scheduler, jobs, hits: &mut tally.guards };
             if let Err(failure) = context.on_logits(scheduled.group, said, &mut env) {
                 failed.push((id, failure));
             }

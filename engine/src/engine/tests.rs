@@ -8,10 +8,10 @@ use crate::Speech;
 use crate::batch::{BLOCK_TOKENS, Batch};
 use crate::bundle::{Prompt, Silence};
 use crate::event::{CharEnd, Event};
-use crate::grammar::StageGrammar;
+use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
 use crate::layout::Vocabulary;
-use crate::pipeline::Segments;
+use crate::pipeline::{Segments, Settings, Source, Standing};
 use crate::rng;
 use crate::sampler::Sampling;
 use crate::sequence::GroupId;
@@ -127,10 +127,22 @@ fn engine_with(blocks: usize, budget: Budget, script: &[usize]) -> Engine {
         let script = if stage == 0 { script.iter().copied().collect() } else { VecDeque::new() };
         Box::new(Hashing::new(stage, script)) as Box<dyn StageModel>
     });
+    Engine::new(models.collect(), &[blocks; STAGES], budget, None)
+}
+
+/// The grammar of a voice whose cb0 is this stage of the engine.
+fn grammar(first_stage: usize) -> Arc<Grammar> {
     let stages = (0..STAGES)
         .map(|stage| StageGrammar { vocabulary: vocabulary(stage), characters: characters() })
         .collect();
-    Engine::new(Arc::new(Grammar { stages }), models.collect(), &[blocks; STAGES], budget, None)
+    Arc::new(Grammar { stages, first_stage })
+}
+
+impl Engine {
+    /// Takes in a context that speaks.
+    fn speak(&mut self, id: ContextId, settings: Settings, source: Source) {
+        self.open(id, Opening::Voice(Box::new(settings), source));
+    }
 }
 
 fn engine(blocks: usize, budget: Budget) -> Engine {
@@ -141,9 +153,8 @@ fn settings(seed: u64) -> Settings {
     let control: Vec<Vec<u32>> = vec![vec![257, 270, 258, 10]; STAGES];
     Settings {
         seed,
-        opened_at: Duration::ZERO,
-        priority: 5,
-        max_ahead: None,
+        grammar: grammar(0),
+        standing: Standing::new(5, None),
         cut_lead: Duration::from_millis(300),
         pause_lead: Duration::from_millis(100),
         window: window::Settings { first_frames: 10, ..window::Settings::default() },
@@ -234,7 +245,7 @@ fn undisturbed(engine: &mut Engine) -> Heard {
 /// One context alone in a roomy engine.
 fn alone(settings: Settings, chunks: &[&str]) -> Spoken {
     let mut engine = engine(ROOMY, BUDGET);
-    engine.open(ContextId(0), settings, source(chunks));
+    engine.speak(ContextId(0), settings, source(chunks));
     undisturbed(&mut engine).remove(&ContextId(0)).unwrap()
 }
 
@@ -275,7 +286,7 @@ fn the_same_seed_says_the_same_alone_and_among_others() {
         let expected: Vec<Spoken> = (0..8).map(|i| alone(make(i), &TALE)).collect();
         let mut engine = engine(ROOMY, BUDGET);
         for i in 0..32 {
-            engine.open(ContextId(i), make(i % 8), source(&TALE));
+            engine.speak(ContextId(i), make(i % 8), source(&TALE));
         }
         for (id, spoken) in undisturbed(&mut engine) {
             assert_eq!(spoken, expected[id.0 as usize % 8]);
@@ -291,7 +302,7 @@ fn preemption_and_small_prefill_budgets_change_nothing() {
         // Room for about two of the six contexts, so they displace one another all the time; some are displaced by hand.
         let mut engine = engine(36, Budget { prefill_tokens, sequences: 5, ..BUDGET });
         for i in 0..6 {
-            engine.open(ContextId(i), guided(i), source(&TALE));
+            engine.speak(ContextId(i), guided(i), source(&TALE));
         }
         let heard = run(&mut engine, |engine, step| {
             if step % 50 == 0 {
@@ -313,7 +324,7 @@ fn chunks_refined_one_by_one_or_together_have_the_same_codes() {
     let whole = || Settings { segments: Segments::Chunk, ..settings(3) };
     let together = alone(whole(), &TALE);
     let mut engine = engine(ROOMY, Budget { prefill_tokens: 16, sequences: 1, ..BUDGET });
-    engine.open(ContextId(0), whole(), source(&TALE));
+    engine.speak(ContextId(0), whole(), source(&TALE));
     assert_eq!(undisturbed(&mut engine)[&ContextId(0)], together);
 }
 
@@ -326,7 +337,7 @@ fn random_cancels_leave_nothing_behind() {
     for step in 0..5000u64 {
         if engine.contexts() < 12 {
             let make = if next % 3 == 0 { guided } else { settings };
-            engine.open(ContextId(next), make(next), source(&TALE));
+            engine.speak(ContextId(next), make(next), source(&TALE));
             next += 1;
         }
         let draw = |stream| rng::uniform(5, stream, step);
@@ -388,7 +399,7 @@ fn a_shared_voice_prompt_changes_no_code_and_spares_most_of_the_prefill() {
     };
     let speak = |share_prefixes, chunks: &[&str]| {
         let mut engine = engine_with(ROOMY, Budget { share_prefixes, ..BUDGET }, &script);
-        engine.open(ContextId(0), prompted(), source(chunks));
+        engine.speak(ContextId(0), prompted(), source(chunks));
         let spoken = undisturbed(&mut engine).remove(&ContextId(0)).unwrap();
         (spoken, engine.scheduler().prefilled())
     };
@@ -410,7 +421,7 @@ fn acoustic_rows_depend_on_c0_and_not_on_the_seed() {
 #[test]
 fn segments_cut_for_latency_keep_what_they_have_said() {
     let mut engine = engine(ROOMY, BUDGET);
-    engine.open(ContextId(0), settings(6), source(&TALE));
+    engine.speak(ContextId(0), settings(6), source(&TALE));
     let mut before = Heard::new();
     while engine.contexts() > 0 {
         engine.step(Duration::ZERO, |_| false);
@@ -433,7 +444,7 @@ fn broken_numbers_fail_their_context_alone() {
     broken.reserve(ROOMY);
     engine.models[0] = Box::new(broken);
     for i in 0..3 {
-        engine.open(ContextId(i), settings(i), source(&TALE));
+        engine.speak(ContextId(i), settings(i), source(&TALE));
     }
     let heard = undisturbed(&mut engine);
     let failed: Vec<bool> =
@@ -445,7 +456,8 @@ fn broken_numbers_fail_their_context_alone() {
 fn a_listener_that_is_far_behind_costs_nothing() {
     let mut engine = engine(ROOMY, BUDGET);
     let max_ahead = Some(Duration::from_millis(500));
-    engine.open(ContextId(0), Settings { max_ahead, ..settings(1) }, source(&TALE));
+    let standing = Standing::new(5, max_ahead);
+    engine.speak(ContextId(0), Settings { standing, ..settings(1) }, source(&TALE));
     let mut steps = 0;
     let wake_at = loop {
         let step = engine.step(Duration::ZERO, |_| false);
@@ -464,7 +476,7 @@ fn a_passage_of_any_length_holds_no_more_than_its_longest_window() {
     let sentence = "Some words that are spoken again and again in this very long passage of ours.";
     let texts = vec![sentence; 60];
     let mut engine = engine(ROOMY, BUDGET);
-    engine.open(ContextId(0), settings(2), source(&texts));
+    engine.speak(ContextId(0), settings(2), source(&texts));
     let mut most = [0; STAGES];
     let heard = run(&mut engine, |engine, _| {
         for (most, blocks) in most.iter_mut().zip(engine.blocks()) {
@@ -499,7 +511,7 @@ mod live {
 
     fn open(engine: &mut Engine) {
         let passage = Passage::new(TextOptions::default(), LiveSettings::default());
-        engine.open(ID, settings(1), Source::Live(Box::new(passage)));
+        engine.speak(ID, settings(1), Source::Live(Box::new(passage)));
     }
 
     /// Runs until nothing happens before `until` any more; time jumps to the next thing that time alone brings. Returns what
@@ -543,10 +555,11 @@ mod live {
     fn whoever_waits_for_text_is_woken_by_no_moment_that_has_passed() {
         let mut engine = engine(ROOMY, BUDGET);
         let passage = Passage::new(TextOptions::default(), LiveSettings::default());
-        let listening = Settings { max_ahead: Some(ms(6000)), ..settings(1) };
-        engine.open(ID, listening, Source::Live(Box::new(passage)));
-        engine.context(ID).unwrap().push(SENTENCE, ms(0));
-        engine.context(ID).unwrap().flush(ms(0));
+        let standing = Standing::new(5, Some(ms(6000)));
+        let listening = Settings { standing, ..settings(1) };
+        engine.speak(ID, listening, Source::Live(Box::new(passage)));
+        engine.voice(ID).unwrap().push(SENTENCE, ms(0));
+        engine.voice(ID).unwrap().flush(ms(0));
         assert!(run_to(&mut engine, ms(0), ms(2000)).frames > 0);
         for now in [ms(2000), ms(60_000)] {
             engine.step(now, |_| false);
@@ -559,8 +572,8 @@ mod live {
     fn a_flush_lets_everything_go_and_is_answered() {
         let mut engine = engine(ROOMY, BUDGET);
         open(&mut engine);
-        engine.context(ID).unwrap().push(SENTENCE, ms(0));
-        engine.context(ID).unwrap().flush(ms(0));
+        engine.voice(ID).unwrap().push(SENTENCE, ms(0));
+        engine.voice(ID).unwrap().flush(ms(0));
         let made = run_to(&mut engine, ms(0), ms(2000));
         assert_eq!((made.closed, made.flushed.len(), made.samples), (1, 1, None));
         assert_eq!(
@@ -568,8 +581,8 @@ mod live {
             made.frames as u64 * 1920,
             "every frame of the sentence is out"
         );
-        engine.context(ID).unwrap().push(SENTENCE, ms(8000));
-        engine.context(ID).unwrap().end(ms(8000));
+        engine.voice(ID).unwrap().push(SENTENCE, ms(8000));
+        engine.voice(ID).unwrap().end(ms(8000));
         let rest = run_to(&mut engine, ms(8000), ms(9000));
         assert_eq!(rest.samples, Some((made.frames + rest.frames) as u64 * 1920));
     }
@@ -578,14 +591,14 @@ mod live {
     fn a_listener_that_runs_dry_gets_what_was_kept_back() {
         let mut engine = engine(ROOMY, BUDGET);
         open(&mut engine);
-        engine.context(ID).unwrap().push(SENTENCE, ms(0));
+        engine.voice(ID).unwrap().push(SENTENCE, ms(0));
         let spoken = run_to(&mut engine, ms(0), ms(60_000));
         assert_eq!((spoken.closed, spoken.samples), (1, None), "{spoken:?}");
         assert!(spoken.frames > 0);
         // Four seconds of nothing change nothing.
         let nothing = run_to(&mut engine, ms(60_000), ms(64_000));
         assert_eq!(nothing, Made::default());
-        engine.context(ID).unwrap().end(ms(64_000));
+        engine.voice(ID).unwrap().end(ms(64_000));
         let end = run_to(&mut engine, ms(64_000), ms(65_000));
         assert_eq!(end.samples, Some(spoken.frames as u64 * 1920));
     }
@@ -595,8 +608,8 @@ mod live {
         for text in ["", " \n ", "...", "**"] {
             let mut engine = engine(ROOMY, BUDGET);
             open(&mut engine);
-            engine.context(ID).unwrap().push(text, ms(0));
-            engine.context(ID).unwrap().end(ms(0));
+            engine.voice(ID).unwrap().push(text, ms(0));
+            engine.voice(ID).unwrap().end(ms(0));
             let made = run_to(&mut engine, ms(0), ms(1000));
             assert_eq!((made.frames, made.samples), (0, Some(0)), "{text:?}");
         }
@@ -609,9 +622,9 @@ mod live {
             let mut engine = engine(ROOMY, BUDGET);
             open(&mut engine);
             for piece in pieces {
-                engine.context(ID).unwrap().push(piece, ms(0));
+                engine.voice(ID).unwrap().push(piece, ms(0));
             }
-            engine.context(ID).unwrap().end(ms(0));
+            engine.voice(ID).unwrap().end(ms(0));
             undisturbed(&mut engine)
         };
         let whole = codes(vec![&text]);
@@ -624,7 +637,7 @@ mod live {
 
 mod nano {
     use super::*;
-    use crate::bundle::Bundle;
+    use crate::bundle::{Bundle, Opened};
     use crate::request::Request;
     use crate::start::{Loaded, Options};
     use codecs::weights::Weights;
@@ -643,7 +656,7 @@ mod nano {
         let (mut engine, resolver) = engine();
         let (settings, source) = resolver.resolve(Request::live()).unwrap();
         let mut plan = window::Plan::new(settings.window.clone()).unwrap();
-        engine.open(ContextId(0), settings, source);
+        engine.speak(ContextId(0), settings, source);
         let text = "The train leaves at nine, and you change in Basel before you arrive at noon. \
                     There is a dining car on board, but it closes early on Sundays.";
         let mut words = text.split_inclusive(' ').peekable();
@@ -654,7 +667,7 @@ mod nano {
             if ms % 125 == 0
                 && let Some(word) = words.next()
             {
-                let context = engine.context(ContextId(0)).unwrap();
+                let context = engine.voice(ContextId(0)).unwrap();
                 context.push(word, now);
                 if words.peek().is_none() {
                     context.end(now);
@@ -679,9 +692,10 @@ mod nano {
 
     fn engine() -> (Engine, crate::request::Resolver) {
         let bundle = Bundle::open(&project("voices/nano")).unwrap();
-        let loaded = Loaded::load(&bundle, &Options::default(), &mut |_| {}).unwrap();
-        let grammar = loaded.resolver.grammar.clone();
-        (Engine::new(grammar, loaded.models, &[ROOMY; STAGES], BUDGET, None), loaded.resolver)
+        let bundle = [Opened::Voice(Box::new(bundle))];
+        let mut loaded = Loaded::load(&bundle, &Options::default(), &mut |_| {}).unwrap();
+        let engine = Engine::new(loaded.stages, &[ROOMY; STAGES], BUDGET, None);
+        (engine, loaded.models.voices.remove(0))
     }
 
     /// Codes of a text, one chunk, greedy.
@@ -690,7 +704,7 @@ mod nano {
         let request =
             Request { temperature: Some(0.0), guidance: Some(guidance), ..Request::file(text) };
         let (settings, source) = resolver.resolve(request).unwrap();
-        engine.open(ContextId(0), settings, source);
+        engine.speak(ContextId(0), settings, source);
         undisturbed(&mut engine).remove(&ContextId(0)).unwrap().rows
     }
 

@@ -62,6 +62,8 @@ pub struct Bagpiper {
     opened: usize,
     /// Tokens or rows of the segment under way.
     rows: usize,
+    /// Whether a limit has ended a segment.
+    is_capped: bool,
 }
 
 impl Bagpiper {
@@ -74,11 +76,15 @@ impl Bagpiper {
         check_rows(&plan, frames, plan.min_rows.max(1))?;
         let masks = Arc::new(Masks::new(&ids));
         let (phase, modality) = (Phase::Select, Modality::Text);
-        Ok(Self { ids, masks, plan, phase, modality, opened: 0, rows: 0 })
+        Ok(Self { ids, masks, plan, phase, modality, opened: 0, rows: 0, is_capped: false })
     }
 
     pub(super) fn phase(&self) -> Phase {
         self.phase
+    }
+
+    pub(super) fn is_capped(&self) -> bool {
+        self.is_capped
     }
 
     pub(super) fn allowed(&self) -> &[Range<u32>] {
@@ -122,6 +128,11 @@ impl Bagpiper {
                     row.streams = if sound { 1..self.ids.streams.len() } else { 0..0 };
                     self.rows += 1;
                     self.phase = self.within_segment();
+                    // A sound that drains by itself needs no more time than it has.
+                    let begins_frame = id != self.ids.streams[0].pad;
+                    let is_over = phase == Phase::Audio && self.phase != Phase::Audio;
+                    self.is_capped |= self.phase == Phase::Stop && !sound;
+                    self.is_capped |= is_over && begins_frame;
                 }
             }
         }

@@ -132,6 +132,14 @@ impl Machine {
         matches!(self.phase(), Phase::Audio | Phase::Drain)
     }
 
+    /// Whether a limit of the plan has ended a segment that would have gone on.
+    pub fn is_capped(&self) -> bool {
+        match self {
+            Self::Bagpiper(m) => m.is_capped(),
+            Self::OpusLm(m) => m.is_capped(),
+        }
+    }
+
     /// Takes what stream 0 says.
     ///
     /// # Errors

@@ -58,6 +58,8 @@ pub struct OpusLm {
     rows: usize,
     /// Frames that have begun when the end was said, the one that it stands in included.
     begun: Option<usize>,
+    /// Whether a limit has ended a segment.
+    is_capped: bool,
 }
 
 impl OpusLm {
@@ -75,11 +77,15 @@ impl OpusLm {
         let frames = Ending::Flushed.frames(plan.max_rows, ids.streams.len());
         check_rows(&plan, frames, plan.min_rows.max(1))?;
         let masks = Arc::new(Masks::new(&ids));
-        Ok(Self { ids, masks, plan, phase, rows: 0, begun: None })
+        Ok(Self { ids, masks, plan, phase, rows: 0, begun: None, is_capped: false })
     }
 
     pub(super) fn phase(&self) -> Phase {
         self.phase
+    }
+
+    pub(super) fn is_capped(&self) -> bool {
+        self.is_capped
     }
 
     pub(super) fn allowed(&self) -> &[Range<u32>] {
@@ -103,6 +109,7 @@ impl OpusLm {
         let phase = self.phase;
         match phase {
             Phase::Text => {
+                self.is_capped |= self.rows >= self.plan.max_text;
                 self.rows += 1;
                 if id == self.ids.end || id == self.ids.text_marker {
                     let sound = self.plan.order.contains(&Modality::Audio);
@@ -112,6 +119,7 @@ impl OpusLm {
             }
             Phase::Audio | Phase::Drain => {
                 let row = self.rows;
+                self.is_capped |= phase == Phase::Audio && row >= self.frames_at_most();
                 self.rows += 1;
                 if phase == Phase::Audio && id == self.ids.end {
                     self.begun = Some(self.rows);

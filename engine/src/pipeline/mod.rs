@@ -21,7 +21,6 @@ use std::time::Duration;
 use codecs::window::{End, FRAME_SAMPLES, Plan, Window as Release};
 
 use crate::event::{Event, Failure, Summary};
-use crate::grammar::Grammar;
 use crate::guards::Trouble;
 use crate::layout::{Layout, Spoken, Symbol, Window};
 use crate::scheduler::Scheduler;
@@ -32,6 +31,7 @@ use crate::{ContextId, Speech};
 use alignment::Alignment;
 use chunk::{Chunk, Ending, Place, Refine};
 pub use playout::{Playout, SAMPLE_RATE, sounding};
+pub(crate) use playout::{Standing, Urgency};
 pub use settings::Segments;
 pub(crate) use settings::Settings;
 
@@ -44,8 +44,10 @@ const CHUNKS_AT_ONCE: usize = 8;
 pub(crate) struct AudioJob {
     /// Whose.
     pub(crate) context: ContextId,
-    /// Rows of equal length, which may be 0.
+    /// Rows of equal length, which may be 0; none where there is nothing for the codec.
     pub(crate) rows: Vec<Vec<u16>>,
+    /// Samples that the columns sound in the end.
+    pub(crate) samples: u64,
     /// What ends with them.
     pub(crate) end: End,
     /// When the listener runs dry: the audio thread's order. Zero before the first sound.
@@ -59,7 +61,6 @@ pub(crate) struct AudioJob {
 /// What a context works with while it is advanced.
 pub(crate) struct Env<'a> {
     pub(crate) now: Duration,
-    pub(crate) grammar: &'a Grammar,
     pub(crate) scheduler: &'a mut Scheduler,
     pub(crate) jobs: &'a mut VecDeque<AudioJob>,
     pub(crate) hits: &'a mut GuardHits,
@@ -95,7 +96,6 @@ struct Before {
 }
 
 /// One context from its first text to its last sample.
-#[derive(Debug)]
 pub(crate) struct Context {
     id: ContextId,
     settings: Settings,
@@ -118,8 +118,6 @@ pub(crate) struct Context {
     /// How long it has waited.
     queued: Duration,
     finished: bool,
-    /// Until when there is nothing to do, if that is known.
-    rest: Option<Duration>,
 }
 
 impl Context {
@@ -146,7 +144,6 @@ impl Context {
             queued_at: None,
             queued: Duration::ZERO,
             finished: false,
-            rest: None,
         }
     }
 
@@ -188,17 +185,13 @@ impl Context {
     }
 
     /// The context's place in the order of work, smaller first; `None` when it is far enough ahead of its listener.
-    pub(crate) fn urgency(&self, now: Duration) -> Option<(u8, u8, Duration)> {
-        match self.playout.dry_at() {
-            None => Some((0, u8::MAX - self.settings.priority, self.settings.opened_at)),
-            Some(_) if self.parked(now) => None,
-            Some(dry_at) => Some((1, 0, dry_at)),
-        }
+    pub(crate) fn urgency(&self, now: Duration) -> Option<Urgency> {
+        self.settings.standing.urgency(&self.playout, now)
     }
 
     /// Whether the listener has as much sound in hand as the context may run ahead.
     pub(crate) fn parked(&self, now: Duration) -> bool {
-        self.settings.max_ahead.is_some_and(|limit| self.playout.ahead(now) > limit)
+        self.settings.standing.parked(&self.playout, now)
     }
 
     /// Told when tokens of the context have run. Returns how long its first chunk had waited for that, once.
@@ -207,34 +200,15 @@ impl Context {
         Some(self.queued)
     }
 
-    /// Whether there is nothing to do before a moment that has not come, unless something happens to the context.
-    pub(crate) fn rests(&self, now: Duration) -> bool {
-        self.rest.is_some_and(|until| until > now)
-    }
-
-    /// Told when the context was advanced and found nothing to do: it need not be looked at before there will be.
-    pub(crate) fn rest(&mut self, now: Duration) {
-        self.rest = Some(self.wake_at(now).unwrap_or(Duration::MAX));
-    }
-
-    /// Told when anything happens to the context.
-    pub(crate) fn rouse(&mut self) {
-        self.rest = None;
-    }
-
     /// When time alone gives the context something to do that it did not have now.
-    pub(crate) fn wake_at(&self, now: Duration) -> Option<Duration> {
-        match self.rest {
-            Some(until) if until > now => Some(until).filter(|&at| at < Duration::MAX),
-            _ => self.due_at().into_iter().flatten().filter(|&at| at > now).min(),
-        }
+    pub(crate) fn due_after(&self, now: Duration) -> Option<Duration> {
+        self.due_at().into_iter().flatten().filter(|&at| at > now).min()
     }
 
     /// Every moment that may give it something to do; some have passed.
     fn due_at(&self) -> [Option<Duration>; 5] {
         let dry_at = self.playout.dry_at();
-        let unpark =
-            dry_at.zip(self.settings.max_ahead).map(|(dry, ahead)| dry.saturating_sub(ahead));
+        let unpark = self.settings.standing.unparked_at(&self.playout);
         let pause = (self.idle() && self.withheld()).then(|| self.pause_at());
         let [mut urgent, mut relaxed, mut late] = [None; 3];
         if let Source::Live(passage) = &self.source
@@ -272,6 +246,7 @@ impl Context {
         AudioJob {
             context: self.id,
             rows: Vec::new(),
+            samples: 0,
             end: End::No,
             deadline: self.playout.dry_at().unwrap_or_default(),
             marks: Vec::new(),
@@ -382,14 +357,15 @@ impl Context {
         // Behind something that was said there is no first chunk.
         text.first &= self.settings.prefix.is_none();
         let told = Event::Chunk { text: text.text.clone(), raw: text.raw.clone() };
-        let acoustic_rows = env.grammar.stages.len() - 1;
+        let grammar = self.settings.grammar.clone();
+        let acoustic_rows = grammar.stages.len() - 1;
         let place = Place {
             index: self.next_index,
             base: self.passage_frames,
             control: self.settings.control.clone(),
         };
         let mut chunk = Chunk::new(place, text, acoustic_rows);
-        chunk.alignment = Alignment::new(&chunk.text, |c| env.grammar.stages[0].reads(c));
+        chunk.alignment = Alignment::new(&chunk.text, |c| grammar.stages[0].reads(c));
         if self.next_index == 0 {
             self.queued_at = Some(env.now);
         }
@@ -405,7 +381,8 @@ impl Context {
 
     /// Opens CB0's group for the newest chunk: a first attempt, or another one behind what is frozen.
     fn start_semantic(&mut self, env: &mut Env<'_>) {
-        let stage = &env.grammar.stages[0];
+        let grammar = self.settings.grammar.clone();
+        let stage = &grammar.stages[0];
         let chunk = self.chunks.back_mut().expect("called for a chunk; this is a bug");
         let control = &chunk.control[0];
         let text = stage.read(&chunk.text.input(&text::Tail::Open));
@@ -430,11 +407,13 @@ impl Context {
         if self.settings.guidance.is_some() {
             members.push(sequence(Layout::null(&stage.vocabulary, control, &chunk.codes)));
         }
-        chunk.semantic = Some(env.scheduler.add(self.id, 0, members));
+        chunk.semantic = Some(env.scheduler.add(self.id, grammar.first_stage, members));
     }
 
     fn start_refine(&mut self, at: usize, stage: usize, frames: usize, env: &mut Env<'_>) {
-        let grammar = &env.grammar.stages[stage];
+        let grammar = self.settings.grammar.clone();
+        let first_stage = grammar.first_stage;
+        let grammar = &grammar.stages[stage];
         let chunk = &mut self.chunks[at];
         let text = grammar.read(&chunk.text.input(&text::Tail::Open));
         let c0 = &chunk.codes[..frames];
@@ -450,7 +429,7 @@ impl Context {
             rows: &rows,
         };
         let members = vec![sequence(Layout::of(&grammar.vocabulary, &window))];
-        let group = env.scheduler.add(self.id, stage, members);
+        let group = env.scheduler.add(self.id, first_stage + stage, members);
         chunk.refine = Some(Refine { group, stage, frames });
     }
 
@@ -461,7 +440,8 @@ impl Context {
         said: Said<'_>,
         env: &mut Env<'_>,
     ) -> Result<(), Failure> {
-        let vocabulary = &env.grammar.stages[0].vocabulary;
+        let grammar = self.settings.grammar.clone();
+        let vocabulary = &grammar.stages[0].vocabulary;
         let chunk = &mut self.chunks[at];
         let row = self.settings.merge(said.logits, vocabulary.outputs());
         let index = draw::semantic(&self.settings, chunk, row)?;
@@ -540,7 +520,7 @@ impl Context {
     ) -> Result<(), Failure> {
         let chunk = &mut self.chunks[at];
         let refine = chunk.refine.expect("found by its group; this is a bug");
-        let vocabulary = &env.grammar.stages[refine.stage].vocabulary;
+        let vocabulary = &self.settings.grammar.stages[refine.stage].vocabulary;
         let index = draw::acoustic(&self.settings, chunk, refine.stage, logits)?;
         let Symbol::Code(code) = vocabulary.symbol(index) else {
             unreachable!("acoustic stages say codes only; this is a bug")
@@ -640,7 +620,7 @@ impl Context {
 
     /// Closes the codec's passage: everything goes out, what follows starts anew, and flushes are answered.
     fn close(&mut self, env: &mut Env<'_>) {
-        let rows = vec![Vec::new(); env.grammar.stages.len()];
+        let rows = vec![Vec::new(); self.settings.grammar.stages.len()];
         self.send(rows, End::Passage, env);
         let samples = self.plan.released_samples();
         let job = self.jobs_tail(env);
@@ -656,7 +636,7 @@ impl Context {
     }
 
     fn tell(&mut self, event: Event, env: &mut Env<'_>) {
-        let rows = vec![Vec::new(); env.grammar.stages.len()];
+        let rows = vec![Vec::new(); self.settings.grammar.stages.len()];
         self.send(rows, End::No, env);
         self.jobs_tail(env).marks.push((0, event));
     }
@@ -665,10 +645,11 @@ impl Context {
     fn send(&mut self, rows: Vec<Vec<u16>>, end: End, env: &mut Env<'_>) -> Vec<Release> {
         let deadline = self.playout.dry_at().unwrap_or_default();
         let releases = self.plan.grow(rows[0].len(), end);
-        let samples = releases.iter().map(|r| r.samples() as u64).sum();
-        self.playout.released(samples, env.now);
+        let released = releases.iter().map(|r| r.samples() as u64).sum();
+        self.playout.released(released, env.now);
         let (context, marks) = (self.id, Vec::new());
-        env.jobs.push_back(AudioJob { context, rows, end, deadline, marks, last: None });
+        let samples = (rows[0].len() * FRAME_SAMPLES) as u64;
+        env.jobs.push_back(AudioJob { context, rows, samples, end, deadline, marks, last: None });
         releases
     }
 }

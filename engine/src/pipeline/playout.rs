@@ -46,6 +46,56 @@ impl Playout {
     }
 }
 
+/// A context's place among those that want to be served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Standing {
+    /// When the context was opened: the order of contexts without first audio.
+    pub(crate) opened_at: Duration,
+    /// 9 most urgent; orders contexts without first audio.
+    pub(crate) priority: u8,
+    /// How far it may run ahead of its listener; `None`: nobody listens in real time.
+    pub(crate) max_ahead: Option<Duration>,
+}
+
+/// The order of work, smaller first.
+pub(crate) type Urgency = (u8, u8, Duration);
+
+impl Standing {
+    /// Of a context that will be opened, for a listener that it may be so far ahead of.
+    pub(crate) fn new(priority: u8, max_ahead: Option<Duration>) -> Self {
+        Self { opened_at: Duration::ZERO, priority: priority.min(9), max_ahead }
+    }
+
+    /// Before everybody who has been served: by priority, then by age.
+    pub(crate) fn unserved(&self) -> Urgency {
+        (0, u8::MAX - self.priority, self.opened_at)
+    }
+
+    /// Among those that have been served, by when the next is due.
+    pub(crate) fn due(at: Duration) -> Urgency {
+        (1, 0, at)
+    }
+
+    /// The place in the order of work; `None` when the listener has enough in hand.
+    pub(crate) fn urgency(&self, playout: &Playout, now: Duration) -> Option<Urgency> {
+        match playout.dry_at() {
+            None => Some(self.unserved()),
+            Some(_) if self.parked(playout, now) => None,
+            Some(dry_at) => Some(Self::due(dry_at)),
+        }
+    }
+
+    /// Whether the listener has as much sound in hand as the context may run ahead.
+    pub(crate) fn parked(&self, playout: &Playout, now: Duration) -> bool {
+        self.max_ahead.is_some_and(|limit| playout.ahead(now) > limit)
+    }
+
+    /// When it is parked no longer, should nothing happen.
+    pub(crate) fn unparked_at(&self, playout: &Playout) -> Option<Duration> {
+        playout.dry_at().zip(self.max_ahead).map(|(dry, ahead)| dry.saturating_sub(ahead))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

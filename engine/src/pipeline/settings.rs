@@ -8,8 +8,10 @@ use codecs::window;
 use crate::Speech;
 use crate::bundle::{Prompt, Silence};
 use crate::cfg;
+use crate::grammar::Grammar;
 use crate::guards::{Attempt, Guards, Verdict};
 use crate::pipeline::chunk::Chunk;
+use crate::pipeline::playout::Standing;
 use crate::sampler::Sampling;
 
 /// Where the acoustic stages meet C0.
@@ -22,16 +24,14 @@ pub enum Segments {
 }
 
 /// Resolved settings of a context.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Settings {
     /// Decides all draws.
     pub(crate) seed: u64,
-    /// When the context was opened: the order of contexts without first audio.
-    pub(crate) opened_at: Duration,
-    /// 9 most urgent; orders contexts without first audio.
-    pub(crate) priority: u8,
-    /// How far it may run ahead of its listener; `None`: nobody listens in real time.
-    pub(crate) max_ahead: Option<Duration>,
+    /// Symbols and codes of its voice.
+    pub(crate) grammar: Arc<Grammar>,
+    /// Its place in the order of work.
+    pub(crate) standing: Standing,
     /// How long before the listener runs dry a chunk is cut from unfinished text.
     pub(crate) cut_lead: Duration,
     /// How long before the listener runs dry the codec lets go what it keeps back.

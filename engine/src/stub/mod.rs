@@ -25,11 +25,12 @@ use crate::bundle::{Manifest, Prompt, PromptRules, Silence, VoiceEntry};
 use crate::engine::Engine;
 use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
-use crate::handle::Handle;
+use crate::handle::{Handle, Models};
 use crate::request::Resolver;
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
 use crate::sound::Sound;
+use crate::stats;
 use crate::text::ids::{CharacterIds, Language};
 use crate::voices::{LoadedVoice, Voices};
 
@@ -131,8 +132,7 @@ pub fn start(script: Script, timbre: Timbre) -> Result<(Handle, Control), Script
         Box::new(network) as Box<dyn StageModel>
     });
     let stages = grammar.stages.len();
-    let engine =
-        Engine::new(grammar.clone(), models.collect(), &vec![blocks; stages], BUDGET, None);
+    let engine = Engine::new(models.collect(), &vec![blocks; stages], BUDGET, None);
     let guards = Guards {
         min_codes: manifest.sampling.min_codes,
         max_codes: manifest.sampling.max_codes,
@@ -158,7 +158,9 @@ pub fn start(script: Script, timbre: Timbre) -> Result<(Handle, Control), Script
         guards: Arc::new(guards),
         manifest,
     };
-    Ok((Handle::spawn(engine, resolver, None), Control { ledger, tones }))
+    let parts = stats::Part::of_voice(&resolver.manifest.name, stages).collect();
+    let models = Models { voices: vec![resolver], parts, ..Models::default() };
+    Ok((Handle::spawn(engine, models, None), Control { ledger, tones }))
 }
 
 fn grammar() -> Grammar {
@@ -168,7 +170,7 @@ fn grammar() -> Grammar {
     };
     let stage =
         |stage| StageGrammar { vocabulary: codes::vocabulary(stage), characters: characters() };
-    Grammar { stages: (0..crate::bundle::STAGES).map(stage).collect() }
+    Grammar { stages: (0..crate::bundle::STAGES).map(stage).collect(), first_stage: 0 }
 }
 
 #[cfg(test)]

@@ -71,13 +71,13 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Puts a prompt, `[rows, streams]`, into the scheduler.
+    /// Puts a prompt, `[rows, streams]`, into the scheduler, for the stage that runs the model.
     ///
     /// # Panics
     /// When the prompt is empty or not whole rows: that is a bug of the caller.
     pub fn open(
         scheduler: &mut Scheduler,
-        context: ContextId,
+        (context, stage): (ContextId, usize),
         model: Arc<Model>,
         machine: Machine,
         prompt: &[u32],
@@ -93,7 +93,7 @@ impl Turn {
             rows.extend_from_slice(&prompt[marker..]);
             members.push(Sequence::of_rows(&rows, streams));
         }
-        let group = scheduler.add(context, 0, members);
+        let group = scheduler.add(context, stage, members);
         scheduler.narrow(group, machine.phase() != Phase::Text);
         let aligner = sounds.then(|| Aligner::new(streams));
         Self { model, machine, manner, guidance, group, aligner, step: 0 }
@@ -131,10 +131,7 @@ impl Turn {
             said.frame = self.align(&said.ids, &row.streams)?;
         }
         let sounds = self.machine.guided();
-        if !sounds
-            && self.machine.phase() != Phase::Stop
-            && let Some(aligner) = self.aligner.take()
-        {
+        if !sounds && let Some(aligner) = self.aligner.take() {
             (said.sound_ends, said.lost) = (true, aligner.unfinished());
         }
         said.done = self.machine.phase() == Phase::Done;
@@ -147,6 +144,21 @@ impl Turn {
             scheduler.narrow(self.group, self.machine.phase() != Phase::Text);
         }
         Ok(said)
+    }
+
+    /// What the next row is said in.
+    pub fn phase(&self) -> Phase {
+        self.machine.phase()
+    }
+
+    /// Whether a limit has ended a segment.
+    pub fn is_capped(&self) -> bool {
+        self.machine.is_capped()
+    }
+
+    /// Frames that would be lost, were nothing more said.
+    pub fn unfinished(&self) -> usize {
+        self.aligner.as_ref().map_or(0, Aligner::unfinished)
     }
 
     fn guides(&self) -> bool {

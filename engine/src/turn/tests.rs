@@ -110,7 +110,8 @@ impl Stage {
         let context = ContextId(self.turns.len() as u64);
         let how = (manner, golden.guidance);
         let scheduler = &mut self.scheduler;
-        let turn = Turn::open(scheduler, context, self.model.clone(), machine, &golden.prompt, how);
+        let place = (context, 0);
+        let turn = Turn::open(scheduler, place, self.model.clone(), machine, &golden.prompt, how);
         let group = turn.group();
         let speaker = Speaker { turn, biases: golden.biases.clone(), said: Vec::new() };
         self.turns.insert(group, speaker);

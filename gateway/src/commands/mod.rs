@@ -139,11 +139,15 @@ fn print(text: &str) -> Result<(), CommandError> {
 
 /// Opens the bundle that the settings name, else the bundled voice.
 fn open_bundle(config: &Config) -> Result<Bundle, CommandError> {
-    let root = match &config.bundle {
-        Some(root) => root.clone(),
-        None => bundled_voice()?,
-    };
-    Ok(Bundle::open(&root).map_err(StartError::from)?)
+    Ok(Bundle::open(&bundle_root(config)?).map_err(StartError::from)?)
+}
+
+/// The folder of the bundle that the settings name, else of the bundled voice.
+fn bundle_root(config: &Config) -> Result<PathBuf, CommandError> {
+    match &config.bundle {
+        Some(root) => Ok(root.clone()),
+        None => bundled_voice(),
+    }
 }
 
 fn bundled_voice() -> Result<PathBuf, CommandError> {

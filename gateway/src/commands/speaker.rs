@@ -64,7 +64,7 @@ impl Speaker {
         tell(&licence_line(&bundle));
         let bar = progress::Progress::loading(io::stderr().is_terminal());
         let progress = &mut |p: Progress| bar.loaded(p.loaded, p.total);
-        let engine = Handle::start(&bundle, &config.engine, progress)?;
+        let engine = Handle::start(&[bundle.clone().into()], &config.engine, progress)?;
         bar.finish();
         let catalogue = Catalogue::of(&bundle);
         Ok(Self { engine: Arc::new(engine), catalogue, control: None })

@@ -10,7 +10,7 @@ use super::page::{Labels, Page};
 pub(super) fn add(page: &mut Page, stats: &Stats, model: &str) {
     steps(page, stats, model);
     contexts(page, stats, model);
-    stages(page, stats, model);
+    stages(page, stats);
     guards(page, stats, model);
     sound(page, stats, model);
 }
@@ -83,15 +83,15 @@ fn contexts(page: &mut Page, stats: &Stats, model: &str) {
     );
 }
 
-fn stages(page: &mut Page, stats: &Stats, model: &str) {
-    let names: Vec<String> = (0..stats.stages.len()).map(|stage| format!("cb{stage}")).collect();
+fn stages(page: &mut Page, stats: &Stats) {
     let mut kinds = |name: &str, help: &str, is_counter: bool, kinds: &[(&str, Kind)]| {
-        let each =
-            || names.iter().zip(&stats.stages).flat_map(|s| kinds.iter().map(move |k| (s, k)));
+        let each = || {
+            stats.parts.iter().zip(&stats.stages).flat_map(|s| kinds.iter().map(move |k| (s, k)))
+        };
         let label = if is_counter { "kind" } else { "state" };
         let labels: Vec<_> = each()
-            .map(|((stage, _), (kind, _))| {
-                [("model", model), ("stage", stage.as_str()), (label, *kind)]
+            .map(|((part, _), (kind, _))| {
+                [("model", part.model.as_str()), ("stage", &part.name), (label, *kind)]
             })
             .collect();
         let values = each().map(|((_, stage), (_, value))| value(stage) as f64);
@@ -122,7 +122,11 @@ fn stages(page: &mut Page, stats: &Stats, model: &str) {
             ("prefix", |s| s.tokens.prefix),
         ],
     );
-    let labels: Vec<_> = names.iter().map(|n| [("model", model), ("stage", n.as_str())]).collect();
+    let labels: Vec<_> = stats
+        .parts
+        .iter()
+        .map(|part| [("model", part.model.as_str()), ("stage", part.name.as_str())])
+        .collect();
     let batches = labels.iter().zip(&stats.stages).map(|(l, stage)| (l.as_slice(), &stage.batch));
     page.histograms(
         "dovecote_engine_batch_sequences",

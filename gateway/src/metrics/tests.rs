@@ -3,8 +3,14 @@
 use std::collections::BTreeSet;
 
 use engine::Stats;
+use engine::stats::Part;
 
 use super::*;
+
+fn stats(stages: usize) -> Stats {
+    let part = |stage| Part { model: "nano".into(), name: format!("cb{stage}") };
+    Stats::new((0..stages).map(part).collect())
+}
 
 fn page(stats: &Stats) -> String {
     let registry = Registry::new();
@@ -18,7 +24,7 @@ fn page(stats: &Stats) -> String {
 
 #[test]
 fn numbers_of_the_engine_stand_under_their_names() {
-    let mut stats = Stats::new(2);
+    let mut stats = stats(2);
     stats.guards.budget = 3;
     stats.endings.cancelled = 4;
     (stats.stages[1].blocks_total, stats.stages[1].blocks_in_use) = (10, 7);
@@ -38,7 +44,7 @@ fn numbers_of_the_engine_stand_under_their_names() {
 
 #[test]
 fn every_series_is_there_once_and_every_family_has_a_help() {
-    let page = page(&Stats::new(4));
+    let page = page(&stats(4));
     let mut seen = BTreeSet::new();
     for line in page.lines() {
         if let Some(family) = line.strip_prefix("# TYPE ") {
@@ -62,7 +68,7 @@ fn read(file: &str) -> String {
 
 /// Every family on the page, with its type and labels.
 fn families() -> BTreeSet<String> {
-    let page = page(&Stats::new(4));
+    let page = page(&stats(4));
     let mut families = BTreeSet::new();
     for family in page.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let (name, kind) = family.split_once(' ').unwrap();

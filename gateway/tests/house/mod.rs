@@ -38,7 +38,9 @@ static ENGINE: LazyLock<Mutex<Engine>> =
 /// Starts a bundle.
 pub(crate) fn start(root: &Path) -> Engine {
     let bundle = Bundle::open(root).unwrap();
-    let engine = engine::Handle::start(&bundle, &engine::Options::default(), &mut |_| {}).unwrap();
+    let engine =
+        engine::Handle::start(&[bundle.clone().into()], &engine::Options::default(), &mut |_| {})
+            .unwrap();
     (Arc::new(engine), Catalogue::of(&bundle))
 }
 

@@ -13,7 +13,7 @@ fn scripted(settings: Settings, script: &[usize], chunks: &[&str]) -> Spoken {
 /// The same, with what the guards counted.
 fn counted(settings: Settings, script: &[usize], chunks: &[&str]) -> (Spoken, GuardHits) {
     let mut engine = engine_with(ROOMY, BUDGET, script);
-    engine.open(ContextId(0), settings, source(chunks));
+    engine.speak(ContextId(0), settings, source(chunks));
     let spoken = undisturbed(&mut engine).remove(&ContextId(0)).unwrap();
     (spoken, engine.tally().guards)
 }

@@ -146,7 +146,7 @@ struct Teacher {
 impl Teacher {
     fn new() -> Self {
         let bundle = crate::bundle::Bundle::open(&root().join("voices/nano")).unwrap();
-        let mut grammar = crate::start::read_grammar(&bundle).unwrap();
+        let mut grammar = crate::start::read_grammar(&bundle, 0).unwrap();
         let (config, weights) = open_stage(&root().join("voices/nano/cb0")).unwrap();
         let options = Options { precision: Precision::F32, kept_ids: None, pool: None };
         let mut model = Qwen3::load(&weights, &config, &options, &mut |_| ()).unwrap();

@@ -5,7 +5,9 @@
 //! --stream-from ------------ live -----+-> engine -> resample -> wav, ogg, mp3, flac, pcm -> file or pipe
 //! --batch ------------------ many ----'
 //! ```
+//! A speech language model answers in the same way: what it says goes to the file, what it writes to standard error.
 
+mod answer;
 mod batch;
 mod live;
 mod output;
@@ -15,13 +17,13 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::bundle::Bundle;
-use engine::{Event, Events, Handle, Request};
+use engine::bundle::{Bundle, Opened};
+use engine::{Event, Events, Handle, Request, StartError};
 
 use self::output::{Format, Recorder, Target};
 use super::progress::Progress;
 use super::speed::Stopwatch;
-use super::{CommandError, licence_line, open_bundle, tell};
+use super::{CommandError, bundle_root, tell};
 use crate::config::Config;
 
 /// Stands for standard input or output.
@@ -60,6 +62,9 @@ pub struct Args {
     /// Samples a second: 8000, 16000, 22050, 24000, 32000, 44100 or 48000
     #[arg(long, value_name = "HZ", default_value_t = 24_000)]
     sample_rate: u32,
+    /// What a speech language model is to do with the text [default: speak, if it was trained to]
+    #[arg(long = "do", value_name = "WHAT")]
+    doing: Option<answer::Doing>,
     /// Print one JSON line with the speed on standard error
     #[arg(long)]
     speed_report: bool,
@@ -117,12 +122,30 @@ impl Voicing {
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let target = Target::new(&args.output, args.format, args.sample_rate)?;
     let source = Source::of(args)?;
-    let bundle = open_bundle(config)?;
-    let visible = io::stderr().is_terminal();
-    if visible || config.verbose {
-        tell(&licence_line(&bundle));
+    let opened = engine::bundle::open(&bundle_root(config)?).map_err(StartError::from)?;
+    if io::stderr().is_terminal() || config.verbose {
+        tell(&format!("{}: {}", opened.name(), opened.license()));
     }
-    let engine = start(&bundle, config, visible)?;
+    let watch = match opened {
+        Opened::Voice(bundle) => speak(args, source, &target, *bundle, config)?,
+        Opened::Speech(bundle) => answer::run(args, source, &target, *bundle, config)?,
+    };
+    if args.speed_report {
+        tell(&watch.report(config.engine.threads).to_string());
+    }
+    Ok(())
+}
+
+/// A voice speaks as the arguments say.
+fn speak(
+    args: &Args,
+    source: Source,
+    target: &Target,
+    bundle: Bundle,
+    config: &Config,
+) -> Result<Stopwatch, CommandError> {
+    let visible = io::stderr().is_terminal();
+    let engine = start(bundle, config, visible)?;
     let progress = Progress::speaking(visible);
     let watch = match source {
         Source::Whole(text) => {
@@ -131,14 +154,14 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
             let request = if piped { Request::whole(text) } else { Request::file(text) };
             let watch = Stopwatch::start();
             let (_, events) = engine.open(args.voicing.apply(request))?;
-            record(&events, Recorder::create(&args.output, &target)?, watch, &progress)
+            record(&events, Recorder::create(&args.output, target)?, watch, &progress)
         }
         Source::Live(from) => {
             let mut pipe = live::open(&from)?;
             // Shared with the thread that reads: whoever drops it last stops it.
             let engine = Arc::new(engine);
             let (id, events) = engine.open(args.voicing.apply(Request::live()))?;
-            let recorder = Recorder::create(&args.output, &target)?;
+            let recorder = Recorder::create(&args.output, target)?;
             let first = pipe.next().map_err(CommandError::io(&from))?;
             let watch = Stopwatch::start();
             engine.push(id, first.unwrap_or_default())?;
@@ -147,14 +170,11 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         }
         Source::Lines { lines, folder } => {
             let request = |text| args.voicing.apply(Request::file(text));
-            batch::speak(&engine, &lines, &folder, &target, request, &progress)
+            batch::speak(&engine, &lines, &folder, target, request, &progress)
         }
     }?;
     progress.finish();
-    if args.speed_report {
-        tell(&watch.report(config.engine.threads).to_string());
-    }
-    Ok(())
+    Ok(watch)
 }
 
 /// Where the text comes from.
@@ -200,10 +220,11 @@ fn read_text(file: &Path) -> Result<String, CommandError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn start(bundle: &Bundle, config: &Config, visible: bool) -> Result<Handle, CommandError> {
+fn start(bundle: Bundle, config: &Config, visible: bool) -> Result<Handle, CommandError> {
     let progress = Progress::loading(visible);
-    let engine =
-        Handle::start(bundle, &config.engine, &mut |p| progress.loaded(p.loaded, p.total))?;
+    let engine = Handle::start(&[bundle.into()], &config.engine, &mut |p| {
+        progress.loaded(p.loaded, p.total)
+    })?;
     progress.finish();
     Ok(engine)
 }

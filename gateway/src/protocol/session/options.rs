@@ -142,7 +142,7 @@ pub(super) fn ignored(options: &Options) -> Vec<&'static str> {
 /// How the engine is to speak.
 pub(super) fn manner(options: &Options) -> Manner {
     let Options { voice, language, style, .. } = options.clone();
-    Manner { voice, language, style }
+    Manner { voice, language, style, ..Manner::default() }
 }
 
 /// The request to the engine.

@@ -189,7 +189,7 @@ fn the_style_changes_for_what_comes_and_speed_does_not() {
     rig.send(json!({"type": "context.update", "ctx": "a", "style": "agentic", "speed": 1.5}));
     let Some(Output::Restyle { context: 1, manner }) = rig.outputs.last() else { panic!() };
     let (voice, style) = (Some("ann".to_owned()), Some("agentic".to_owned()));
-    assert_eq!(*manner, Manner { voice, language: None, style });
+    assert_eq!(*manner, Manner { voice, style, ..Manner::default() });
     assert_eq!(rig.texts("context.updated")[0]["ignored"], json!(["speed"]));
     rig.send(json!({"type": "context.update", "ctx": "a", "style": "angry"}));
     rig.send(json!({"type": "context.update", "ctx": "b", "style": "agentic"}));

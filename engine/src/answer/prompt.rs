@@ -1,0 +1,117 @@
+//! A request's messages as rows of ids, the way the model was trained to read them.
+
+use super::{Message, Modality, Part, Request, Speaker, Task};
+use crate::Error;
+use crate::bundle::speech;
+use crate::layout::{self, Piece, bagpiper_chat, opuslm_dialogue, opuslm_speech};
+use crate::models::speech::Family;
+use crate::phase::OpusLmIds;
+
+/// A part that the model can read.
+enum Read<'a> {
+    Text(Vec<u32>),
+    Sound(Vec<&'a [u16]>),
+}
+
+/// The prompt's rows, `[rows, streams]`.
+///
+/// # Errors
+/// Messages or a voice that this model cannot read.
+pub(super) fn rows(speaker: &Speaker, request: &Request) -> Result<Vec<u32>, Error> {
+    if request.messages.iter().all(|message| message.parts.is_empty()) {
+        return Err(Error::option("messages", "none", "at least one part of a message"));
+    }
+    let voice = voice(speaker, request.voice.as_deref())?;
+    let voice = voice.as_deref();
+    let mut said = Vec::new();
+    for Message { role, parts } in &request.messages {
+        for part in parts {
+            said.push((*role, read(speaker, part)?));
+        }
+    }
+    let laid = said.iter().map(|(role, read)| layout::Message { role: *role, piece: piece(read) });
+    let pieces: Vec<layout::Message<'_>> = laid.collect();
+    match &speaker.family {
+        Family::Bagpiper(_) if voice.is_some() => {
+            Err(Error::option("voice", "given", "this model speaks with its own voice only"))
+        }
+        Family::Bagpiper(ids) => Ok(bagpiper_chat(ids, &pieces)),
+        Family::OpusLm(ids) => opuslm(speaker, ids, request, voice, &pieces),
+        Family::Text => Err(Error::option("model", speaker.name(), "a model that speaks")),
+    }
+}
+
+fn opuslm(
+    speaker: &Speaker,
+    ids: &OpusLmIds,
+    request: &Request,
+    voice: Option<&[&[u16]]>,
+    pieces: &[layout::Message<'_>],
+) -> Result<Vec<u32>, Error> {
+    use speech::Task as Known;
+    let speaks = request.modalities.contains(&Modality::Audio);
+    let known = match (request.task, voice) {
+        (Task::Speak, None) => Known::Speech,
+        (Task::Speak, Some(_)) => Known::SpeechWithVoice,
+        (Task::Converse, _) if speaks => Known::AudioDialogue,
+        (Task::Converse, _) => Known::TextDialogue,
+        (Task::Transcribe, _) => Known::Transcribe,
+    };
+    let task = *speaker.manifest.tasks.get(&known).ok_or_else(|| {
+        let names: Vec<&str> = speaker.manifest.tasks.keys().map(|task| task.name()).collect();
+        Error::option("task", known.name(), format!("this model's tasks: {}", names.join(", ")))
+    })?;
+    match (request.task, pieces) {
+        (Task::Speak, [layout::Message { piece: Piece::Text(text), .. }]) => {
+            Ok(opuslm_speech(ids, task, text, voice))
+        }
+        (Task::Speak, _) => Err(Error::option("messages", pieces.len(), "one text to be spoken")),
+        (Task::Transcribe, _) => {
+            Err(Error::option("task", "transcribe", "this engine does not hear yet"))
+        }
+        (Task::Converse, _) => {
+            let first = request.modalities.first().copied().unwrap_or(Modality::Text);
+            Ok(opuslm_dialogue(ids, task, voice, pieces, first))
+        }
+    }
+}
+
+fn voice<'s>(speaker: &'s Speaker, name: Option<&str>) -> Result<Option<Vec<&'s [u16]>>, Error> {
+    let Some(name) = name else { return Ok(None) };
+    match speaker.voices.iter().find(|voice| voice.name == name) {
+        Some(voice) => Ok(Some(voice.codes.iter().map(Vec::as_slice).collect())),
+        None => {
+            let names: Vec<&str> = speaker.voices.iter().map(|v| v.name.as_str()).collect();
+            Err(Error::option("voice", name, format!("voices: {}", names.join(", "))))
+        }
+    }
+}
+
+fn piece<'r>(read: &'r Read<'_>) -> Piece<'r> {
+    match read {
+        Read::Text(ids) => Piece::Text(ids),
+        Read::Sound(codes) => Piece::Sound(codes),
+    }
+}
+
+fn read<'p>(speaker: &Speaker, part: &'p Part) -> Result<Read<'p>, Error> {
+    match part {
+        Part::Text(text) => {
+            let ids = speaker.text.encode(text);
+            ids.map(Read::Text).map_err(|e| Error::option("messages", "text", e.to_string()))
+        }
+        Part::Audio(_) => Err(Error::option("messages", "audio", "this model does not hear")),
+        Part::Codes(codes) => {
+            let streams = speaker.family.streams();
+            let frames = codes.first().map_or(0, Vec::len);
+            let fits = |(row, ids): (&Vec<u16>, &layout::StreamIds)| {
+                row.len() == frames && row.iter().all(|&c| usize::from(c) < ids.codes.len())
+            };
+            if codes.len() != streams.len() || frames == 0 || !codes.iter().zip(streams).all(fits) {
+                let allowed = format!("{} rows of codes of equal length", streams.len());
+                return Err(Error::option("messages", "codes", allowed));
+            }
+            Ok(Read::Sound(codes.iter().map(Vec::as_slice).collect()))
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A request, checked against its model once, when the context is opened.
+
+use std::sync::Arc;
+
+use super::{Draw, Modality, Request, Speaker, Task, prompt};
+use crate::Error;
+use crate::event::Usage;
+use crate::phase::{Machine, Plan};
+use crate::pipeline::Standing;
+use crate::request::{check_guidance, share, warmed};
+use crate::sampler::Sampling;
+use crate::sound::Stream;
+use crate::streams::Manner;
+
+/// Most strings at which an answer stops.
+const STOPS_MAX: usize = 16;
+/// Longest of them, in bytes: so much of a text may be held back.
+const STOP_BYTES_MAX: usize = 256;
+/// Symbols around a segment: the assistant's, the modality's and what ends it.
+const SYMBOLS: usize = 4;
+
+/// Resolved settings of an answer.
+pub(crate) struct Settings {
+    /// Its model.
+    pub(super) speaker: Arc<Speaker>,
+    /// Its place in the order of work.
+    pub(crate) standing: Standing,
+    /// Rows of the prompt, `[rows, streams]`.
+    pub(super) prompt: Vec<u32>,
+    /// What may be said behind it.
+    pub(super) machine: Machine,
+    /// How it is chosen.
+    pub(super) manner: Manner,
+    /// Weight of the condition; 1 is no guidance.
+    pub(super) guidance: f32,
+    /// Strings at which it stops.
+    pub(super) stops: Arc<[String]>,
+    /// Most rows of prompt and answer together.
+    pub(super) rows_max: usize,
+    /// Whether there may be sound in it.
+    pub(super) sounds: bool,
+    /// What the prompt takes.
+    pub(super) usage: Usage,
+}
+
+impl Settings {
+    /// The codec's side of it.
+    pub(crate) fn stream(&self) -> Stream {
+        match self.speaker.codec.as_ref().filter(|_| self.sounds) {
+            Some(codec) => Stream::Streaming(codec.clone(), Box::new(codec.stream())),
+            None => Stream::Mute,
+        }
+    }
+}
+
+impl Speaker {
+    /// The settings of an answer.
+    ///
+    /// # Errors
+    /// A field with a value that the model or the engine does not have.
+    pub(crate) fn resolve(self: &Arc<Self>, request: Request) -> Result<Settings, Error> {
+        let defaults = &self.manifest.sampling;
+        let order = self.order(&request)?;
+        let guidance = request.guidance.unwrap_or(defaults.guidance);
+        check_guidance(guidance, self.manifest.null_trained)?;
+        let names = ["text.temperature", "text.top_p"];
+        let text = drawn(names, defaults.text, request.text)?;
+        let names = ["audio.temperature", "audio.top_p"];
+        let audio = drawn(names, defaults.audio, request.audio)?;
+        let stops = stops(&request.stop)?;
+        let prompt = prompt::rows(self, &request)?;
+        let streams = self.family.streams().len();
+        let members = if guidance == 1.0 { 1 } else { 2 };
+        let rows_max = self.rows_max(members);
+        let room = rows_max.saturating_sub(prompt.len() / streams);
+        let plan = self.plan(&request, &order, room)?;
+        let machine = self.family.machine(plan);
+        let machine =
+            machine.map_err(|e| Error::option("modalities", list(&order), e.to_string()))?;
+        Ok(Settings {
+            standing: Standing::new(request.priority, request.max_ahead),
+            usage: self.usage(&prompt),
+            sounds: order.contains(&Modality::Audio) || order.is_empty() && self.codec.is_some(),
+            speaker: self.clone(),
+            prompt,
+            machine,
+            manner: Manner { text, audio, seed: request.seed },
+            guidance,
+            stops,
+            rows_max,
+        })
+    }
+
+    /// The order of segments that is asked for, if the model can say them.
+    fn order(&self, request: &Request) -> Result<Vec<Modality>, Error> {
+        let order = match request.task {
+            Task::Speak if request.modalities.is_empty() => vec![Modality::Audio],
+            Task::Transcribe if request.modalities.is_empty() => vec![Modality::Text],
+            // A model without a codec has nothing to choose between.
+            _ if request.modalities.is_empty() && self.codec.is_none() => vec![Modality::Text],
+            _ => request.modalities.clone(),
+        };
+        if order.contains(&Modality::Audio) && self.codec.is_none() {
+            return Err(Error::option("modalities", list(&order), "text: this model has no codec"));
+        }
+        Ok(order)
+    }
+
+    /// Limits of the segments. What is asked for must fit behind the prompt; a default is cut to what does.
+    fn plan(&self, request: &Request, order: &[Modality], room: usize) -> Result<Plan, Error> {
+        let defaults = &self.manifest.sampling;
+        let (ending, streams) = (self.family.ending(), self.family.streams().len());
+        let texts = order.iter().filter(|m| **m == Modality::Text).count();
+        let sounds = order.len() - texts;
+        // Where the model chooses, one segment of either kind is enough: the last one ends with the room.
+        let (texts, sounds) = if order.is_empty() { (1, 1) } else { (texts, sounds) };
+        let drain = ending.rows(1, streams) - 1;
+        let segment = |rows: usize| if rows == 0 { 0 } else { rows + SYMBOLS };
+        let least = texts * segment(1) + sounds * segment(1 + drain);
+        let Some(spare) = room.checked_sub(least) else {
+            let allowed = format!("room for {least} rows of an answer; {room} are left");
+            return Err(Error::option("messages", "too long", allowed));
+        };
+        // Beside the one row that every segment has.
+        let most = |spare: usize, segments: usize, default: usize| {
+            spare.checked_div(segments).map_or(default, |rows| default.min(1 + rows))
+        };
+        let limit = most(spare, texts, defaults.max_text);
+        // Unless it is asked for, text takes no more of a narrow room than sound.
+        let usual = limit.min(1 + spare / (texts + sounds));
+        let max_text = limited("max_text_tokens", request.max_text_tokens, usual, limit)?;
+        // What text leaves is for sound.
+        let spare = spare.saturating_sub(texts * (max_text - 1));
+        let limit = most(spare, sounds, defaults.max_frames);
+        let max_frames = limited("max_audio_frames", request.max_audio_frames, limit, limit)?;
+        let min_rows = match request.min_audio_frames {
+            Some(_) => limited("min_audio_frames", request.min_audio_frames, 1, max_frames)?,
+            None => defaults.min_rows.min(max_frames),
+        };
+        let max_rows = ending.rows(max_frames, streams);
+        Ok(Plan { order: order.to_vec(), max_text, min_rows, max_rows })
+    }
+
+    fn usage(&self, prompt: &[u32]) -> Usage {
+        let streams = self.family.streams();
+        let firsts = prompt.iter().step_by(streams.len());
+        let sound = firsts.clone().filter(|id| streams[0].code(**id).is_some()).count();
+        Usage {
+            prompt_tokens: firsts.count() - sound,
+            prompt_audio_tokens: sound,
+            ..Usage::default()
+        }
+    }
+}
+
+/// A number from 1 to a limit.
+fn limited(
+    field: &'static str,
+    asked: Option<usize>,
+    default: usize,
+    limit: usize,
+) -> Result<usize, Error> {
+    let number = asked.unwrap_or(default);
+    if !(1..=limit).contains(&number) {
+        return Err(Error::option(field, number, format!("1 to {limit}")));
+    }
+    Ok(number)
+}
+
+fn drawn(
+    [temperature, top_p]: [&'static str; 2],
+    default: Sampling,
+    asked: Draw,
+) -> Result<Sampling, Error> {
+    let top_k = asked.top_k.unwrap_or(default.top_k);
+    let share = share(top_p, asked.top_p.unwrap_or(default.top_p))?;
+    warmed(temperature, Sampling { top_k, top_p: share, ..default }, asked.temperature)
+}
+
+fn stops(asked: &[String]) -> Result<Arc<[String]>, Error> {
+    if asked.len() > STOPS_MAX {
+        return Err(Error::option("stop", asked.len(), format!("at most {STOPS_MAX} strings")));
+    }
+    match asked.iter().map(String::len).find(|len| !(1..=STOP_BYTES_MAX).contains(len)) {
+        Some(length) => {
+            let allowed = format!("strings of 1 to {STOP_BYTES_MAX} bytes");
+            Err(Error::option("stop", format!("a string of {length}"), allowed))
+        }
+        None => Ok(asked.into()),
+    }
+}
+
+fn list(order: &[Modality]) -> String {
+    let name = |modality: &Modality| match modality {
+        Modality::Text => "text",
+        Modality::Audio => "audio",
+    };
+    order.iter().map(name).collect::<Vec<_>>().join(", ")
+}
