@@ -152,6 +152,22 @@ impl Speech {
         }
     }
 
+    /// A name from the tables: its capitals are spelled as all others, `US dollars`.
+    pub(super) fn named(&self, name: &str) -> String {
+        let mut said = String::with_capacity(name.len());
+        for piece in name.split_inclusive([' ', '-']) {
+            let word = piece.trim_end_matches([' ', '-']);
+            let letters = word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
+            if letters {
+                said.push_str(&self.spell(word));
+                said.push_str(&piece[word.len()..]);
+            } else {
+                said.push_str(piece);
+            }
+        }
+        said
+    }
+
     /// What a letter is called.
     fn letter(&self, c: char) -> String {
         let plain = c.to_ascii_lowercase();

@@ -89,7 +89,7 @@ fn say(speech: &Speech, amounts: &[Amount], unit: &Unit, hyphen: bool) -> String
         return noun.replace("{0}", &numbers);
     }
     let link = amounts.last().and_then(|a| a.link(speech)).filter(|_| unit.gender.is_some());
-    let noun = link.map_or(noun.to_owned(), |of| linked(of, noun, speech));
+    let noun = link.map_or_else(|| speech.named(noun), |of| linked(of, noun, speech));
     format!("{numbers} {noun}")
 }
 

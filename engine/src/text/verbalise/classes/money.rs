@@ -234,23 +234,25 @@ fn one(speech: &Speech, amount: &Amount, money: &Named, adjective: bool) -> Stri
     let number = &amount.number;
     let cents = number.fraction.len() == 2 && amount.magnitude.is_none();
     let noun = |number: &Number, (one, other): (&'static str, &'static str)| {
-        if adjective || (speech.language().is_one)(number) { one } else { other }
+        speech.named(if adjective || (speech.language().is_one)(number) { one } else { other })
     };
     let names = (money.one, money.other);
     let (true, Some(minor)) = (cents, money.minor) else {
         let words = amount.words(speech, money.gender);
         let large: Option<&Magnitude> = amount.magnitude;
-        let noun = if large.is_some() && !adjective { money.other } else { noun(number, names) };
-        let noun = amount.link(speech).map_or(noun.to_owned(), |of| linked(of, noun, speech));
+        let many = large.is_some() && !adjective;
+        let noun = if many { speech.named(money.other) } else { noun(number, names) };
+        let noun = amount.link(speech).map_or(noun.clone(), |of| linked(of, &noun, speech));
         return format!("{words} {noun}");
     };
     let whole = Number { fraction: String::new(), ..number.clone() };
     let part = Number::of(number.fraction.parse().unwrap_or_default());
     let has_whole = !(whole.is(0) || whole.whole.is_empty());
     let (small, cents) = (speech.number(&part, money.minor_gender), noun(&part, minor));
+    let cents = cents.as_str();
     let (big, noun) = (speech.number(&whole, money.gender), noun(&whole, names));
     let amount = Amount { number: whole, magnitude: None };
-    let noun = amount.link(speech).map_or(noun.to_owned(), |of| linked(of, noun, speech));
+    let noun = amount.link(speech).map_or(noun.clone(), |of| linked(of, &noun, speech));
     match (has_whole, part.is(0)) {
         (_, true) => format!("{big} {noun}"),
         (true, false) => (speech.language().cents)(&big, &noun, &small, cents),

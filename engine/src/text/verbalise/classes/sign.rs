@@ -144,6 +144,8 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         '<' if word(1) == Some('=') => (scan.eat('='), words.at_most).1,
         '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
         '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
+        // "gen/2026": what is said of a number is a word.
+        '/' if before == Some(Term::Word) && amount(1) => words.slash,
         '+' if word(1) == Some('/') && word(2).is_some_and(super::number::is_minus) => {
             scan = scan.skip(2);
             words.plus_minus
@@ -274,6 +276,9 @@ fn power<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
 
 /// Signs with a name of their own, powers and fractions written as one sign, digits of other scripts.
 pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    if c == '_' && leans && scan.at(1).is_some_and(char::is_alphanumeric) {
+        return Some((scan.skip(1), String::new()));
+    }
     let c = scan.peek()?;
     if let Some((above, below)) = vulgar(c) {
         return say_fraction(scan.skip(1), None, above, below, speech);

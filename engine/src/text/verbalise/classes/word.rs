@@ -22,7 +22,13 @@ pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Readin
         return Some(parted);
     }
     let mut end = scan;
-    let mut word = lower_case(end.letters());
+    let letters = end.letters();
+    let lone = scan.word_before_is_capital() && scan.word_before().chars().count() == 1;
+    // "C D.": letters that are spelled.
+    if lone && matches!(letters, [letter] if letter.is_uppercase()) {
+        return None;
+    }
+    let mut word = lower_case(letters);
     // e.g, i.e, w/o: letters parted by points or slashes.
     let mut longer = end;
     while let Some(mark) = longer.eat_if(|c| c == '.' || c == '/') {
@@ -162,7 +168,12 @@ fn holds(
     let same_line = behind.peek().is_some_and(is_gap);
     match short.kind {
         Short::Always => true,
-        Short::Dotted => dotted,
+        // "punt NL." has letters that are spelled, unless all is written so.
+        Short::Dotted => {
+            let letters = end.since(scan);
+            let loud = letters.len() > 1 && letters.iter().all(|c| c.is_uppercase());
+            dotted && (!loud || scan.word_before_is_loud())
+        }
         Short::Title => {
             // "prof. dr. Bakker"
             let title = || {

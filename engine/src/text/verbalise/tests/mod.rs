@@ -36,6 +36,40 @@ fn say(locale: &str, conventions: Conventions, text: &str) -> String {
     read(locale, conventions, text).iter().map(|s| s.ch).collect()
 }
 
+/// How often a row is read with other digits.
+const VARIANTS: u32 = 4;
+
+/// A text with other digits in the places of its own; the same for the same seed.
+fn with_other_digits(text: &str, seed: u32) -> String {
+    let mut state = seed;
+    let other = |c: char| {
+        if !c.is_ascii_digit() {
+            return c;
+        }
+        // Constants of Numerical Recipes' generator.
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from_digit((state >> 16) % 10, 10).unwrap_or(c)
+    };
+    text.chars().map(other).collect()
+}
+
+/// Checks that rows with other digits leave no digit, and are read as themselves once they are spoken.
+#[track_caller]
+fn check_variants(locale: &str, conventions: Conventions, rows: &[(&str, &str)]) {
+    let mut wrong = Vec::new();
+    for (text, _) in rows.iter().filter(|(text, _)| !text.contains("<<")) {
+        for seed in 0..VARIANTS {
+            let text = with_other_digits(text, seed);
+            let said = say(locale, conventions, &text);
+            let again = say(locale, conventions, &said);
+            if again != said || said.contains(|c: char| c.is_ascii_digit()) {
+                wrong.push(format!("{text:?}\n  is      {said:?}\n  read as {again:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Checks all rows, and that what is spoken is read as itself; tells all that fail.
 #[track_caller]
 fn check(locale: &str, conventions: Conventions, rows: &[(&str, &str)]) {
@@ -50,6 +84,7 @@ fn check(locale: &str, conventions: Conventions, rows: &[(&str, &str)]) {
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    check_variants(locale, conventions, rows);
 }
 
 #[test]
