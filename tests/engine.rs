@@ -40,6 +40,7 @@ fn listen(events: &Events) -> (Vec<f32>, Summary) {
             Event::Chunk { .. }
             | Event::Aligned { .. }
             | Event::ChunkEnd { .. }
+            | Event::Notice(_)
             | Event::Flushed { .. }
             | Event::Segment { .. }
             | Event::Text { .. }

@@ -17,6 +17,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::phase::Modality;
+use crate::text::Notice;
 use crate::{Error, Pcm, Speech};
 
 /// Something that happened to a context. The last event is exactly one of `Done`, `Cancelled`, `Failed`.
@@ -51,6 +52,8 @@ pub enum Event {
         /// In the order of the text, ascending in both.
         ends: Vec<CharEnd>,
     },
+    /// Something of the text has no effect.
+    Notice(Notice),
     /// Everything before a flush has been sent.
     Flushed {
         /// Samples sent so far.

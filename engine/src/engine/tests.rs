@@ -569,6 +569,27 @@ mod live {
     }
 
     #[test]
+    fn what_of_a_text_has_no_effect_is_told_with_its_first_chunk() {
+        let mut engine = engine(ROOMY, BUDGET);
+        open(&mut engine);
+        engine.voice(ID).unwrap().push("Say <phoneme ph=\"x\">tomato</phoneme>.", ms(0));
+        engine.voice(ID).unwrap().end(ms(0));
+        let mut told = Vec::new();
+        for now in 0.. {
+            engine.step(ms(now), |_| false);
+            let Some(job) = engine.next_job() else { continue };
+            told.extend(job.marks.into_iter().filter_map(|(_, event)| match event {
+                Event::Notice(notice) => Some((notice.what, notice.from, notice.to)),
+                _ => None,
+            }));
+            if job.last.is_some() {
+                break;
+            }
+        }
+        assert_eq!(told, [("phoneme".to_owned(), 4, 20)]);
+    }
+
+    #[test]
     fn a_flush_lets_everything_go_and_is_answered() {
         let mut engine = engine(ROOMY, BUDGET);
         open(&mut engine);

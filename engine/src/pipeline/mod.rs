@@ -353,6 +353,7 @@ impl Context {
             Source::Whole { chunks, .. } => chunks.pop_front(),
             Source::Live(passage) => passage.cut(env.now, need),
         };
+        self.tell_notices(env);
         let Some(mut text) = next else { return };
         // Behind something that was said there is no first chunk.
         text.first &= self.settings.prefix.is_none();
@@ -377,6 +378,14 @@ impl Context {
         self.chunks.push_back(chunk);
         self.tell(told, env);
         self.start_semantic(env);
+    }
+
+    /// Tells what of a live text that came has no effect.
+    fn tell_notices(&mut self, env: &mut Env<'_>) {
+        let Source::Live(passage) = &mut self.source else { return };
+        for notice in passage.take_notices() {
+            self.tell(Event::Notice(notice), env);
+        }
     }
 
     /// Opens CB0's group for the newest chunk: a first attempt, or another one behind what is frozen.

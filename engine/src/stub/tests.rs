@@ -44,7 +44,10 @@ fn listen(events: &Events) -> Heard {
             Event::Done(summary) => heard.last = Some(Ok(summary)),
             Event::Failed(failure) => heard.last = Some(Err(failure)),
             Event::Cancelled(_) => panic!("nobody cancelled"),
-            Event::Chunk { .. } | Event::Aligned { .. } | Event::Flushed { .. } => {}
+            Event::Chunk { .. }
+            | Event::Aligned { .. }
+            | Event::Notice(_)
+            | Event::Flushed { .. } => {}
             Event::Segment { .. } | Event::Text { .. } | Event::SegmentEnd(_) => {
                 panic!("the stub only speaks")
             }

@@ -8,7 +8,7 @@ use super::clean::Cleaner;
 use super::compose::Composer;
 use super::guard::Guard;
 use super::sanitize::Sanitizer;
-use super::spoken::Spoken;
+use super::spoken::{Notice, Spoken};
 use super::verbalise::Verbaliser;
 
 /// The front end of one passage.
@@ -109,6 +109,11 @@ impl FrontEnd {
         for s in self.verbaliser.unread() {
             sanitizer.push(s, out);
         }
+    }
+
+    /// What of the text has no effect, since the last call.
+    pub(super) fn take_notices(&mut self) -> Vec<Notice> {
+        self.guard.take_notices()
     }
 
     /// How many raw characters have come.

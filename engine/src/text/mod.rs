@@ -30,7 +30,7 @@ pub use chunk::{Chunk, Tail};
 pub use chunker::{LiveSettings, Need};
 pub use passage::{Passage, Stats};
 pub use split::{CHUNK_CHARS, ChunkLimits, LOOKAHEAD_CHARS};
-pub use spoken::Spoken;
+pub use spoken::{Notice, Spoken};
 pub use utf8::Utf8Joiner;
 pub use verbalise::lexicon;
 pub use verbalise::{Acronyms, Conventions, Initialisms, Lexicon, Locale, LocaleError};
@@ -47,8 +47,10 @@ pub struct TextOptions {
     pub markdown: bool,
     /// Drop tags and model control words, read character entities.
     pub tags: bool,
-    /// Obey `say-as`, `sub` and `spell` instead of only dropping their tags.
+    /// Obey `say-as`, `sub`, `spell` and `break` instead of only dropping their tags, and tell which tags have no effect.
     pub ssml: bool,
+    /// Read `{"word": "x", "pronounce": "..."}` as its word.
+    pub inline_words: bool,
     /// Drop emoji; else they are named where text is put into words.
     pub emoji: bool,
     /// Put numbers, dates, money, addresses and short forms into words.
@@ -73,6 +75,7 @@ impl TextOptions {
             markdown: false,
             tags: false,
             ssml: false,
+            inline_words: false,
             emoji: false,
             verbalize: false,
             ..Self::default()
@@ -87,6 +90,7 @@ impl Default for TextOptions {
             markdown: true,
             tags: true,
             ssml: true,
+            inline_words: false,
             emoji: true,
             verbalize: true,
             locale: None,
@@ -105,11 +109,16 @@ pub fn sanitize(text: &str, options: &TextOptions) -> String {
 
 /// The sanitized spoken characters of a whole passage, with the raw text each came from.
 pub fn spoken(text: &str, options: &TextOptions) -> Vec<Spoken> {
+    read(text, options).0
+}
+
+/// As [`spoken()`], with what of the text has no effect.
+pub fn read(text: &str, options: &TextOptions) -> (Vec<Spoken>, Vec<Notice>) {
     let (mut front, mut out) = (FrontEnd::new(options.clone()), Vec::new());
     front.push(text, &mut out);
     front.release(&mut out);
     out.extend(sanitize::final_period(&out, front.raw_chars()));
-    out
+    (out, front.take_notices())
 }
 
 /// Cuts a whole text by the published rules, within the limits of a bundle. A text with nothing to say (empty, blanks,

@@ -18,7 +18,7 @@ use super::chunker::{LiveSettings, Need, View, choose};
 use super::front::FrontEnd;
 use super::sanitize::final_period;
 use super::split::{lookahead, lookahead_text, strip};
-use super::spoken::{Spoken, is_blank, is_edge_blank, is_speakable};
+use super::spoken::{Notice, Spoken, is_blank, is_edge_blank, is_speakable};
 use super::utf8::Utf8Joiner;
 
 /// The text of one context, from its first delta to its last chunk.
@@ -229,6 +229,11 @@ impl Passage {
     pub fn cut_to(&self) -> usize {
         let waiting = self.has_pending() || self.front.is_holding() || self.bytes.is_holding();
         if waiting { self.raw_cut } else { self.front.raw_chars() as usize }
+    }
+
+    /// What of the text has no effect, since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.front.take_notices()
     }
 
     /// What has become of the text so far.

@@ -4,7 +4,7 @@
 //!
 //! A run of blanks waits for the visible character behind it; a visible character never waits.
 
-use super::spoken::{MARKS, Spoken, is_blank, is_edge_blank, is_line_break};
+use super::spoken::{MARKS, Mark, Spoken, is_blank, is_edge_blank, is_line_break};
 
 /// The sanitizer of one passage.
 #[derive(Debug, Default, Clone)]
@@ -13,6 +13,8 @@ pub(super) struct Sanitizer {
     run: Option<Run>,
     /// Collapsed runs and blanks that do not collapse, behind the last visible character.
     waiting: Vec<Spoken>,
+    /// A pause that was asked for: a comma, if no mark comes next.
+    pause: Option<Spoken>,
 }
 
 /// A run of spaces, tabs and line feeds.
@@ -25,6 +27,10 @@ struct Run {
 
 impl Sanitizer {
     pub(super) fn push(&mut self, s: Spoken, out: &mut Vec<Spoken>) {
+        if s.ch == Mark::PAUSE {
+            self.pause = self.pause.or(Some(s)).filter(|_| self.started);
+            return;
+        }
         let ch = if is_line_break(s.ch) { '\n' } else { s.ch };
         if is_blank(ch) {
             let run = self.run.get_or_insert(Run { line_feeds: 0, from: s.from, to: s.to });
@@ -36,6 +42,11 @@ impl Sanitizer {
         if is_edge_blank(ch) {
             self.waiting.push(s);
             return;
+        }
+        if let Some(pause) = self.pause.take().filter(|_| !MARKS.contains(&ch)) {
+            // In front of the blanks, so with no more of the raw text than they have.
+            let Spoken { from, to, .. } = *self.waiting.first().unwrap_or(&pause);
+            out.push(Spoken { ch: ',', from, to });
         }
         if self.started {
             out.append(&mut self.waiting);
@@ -71,6 +82,18 @@ pub(super) fn final_period(text: &[Spoken], raw_chars: u32) -> Option<Spoken> {
 mod tests {
     use crate::text::{TextOptions, sanitize};
     use proptest::prelude::*;
+
+    #[test]
+    fn a_pause_is_a_comma_where_no_mark_stands() {
+        for (raw, spoken) in [
+            ("Wait <break time=\"1s\"/> here<break/>.", "Wait, here."),
+            ("Wait<break/>here <break/>, now", "Wait, here , now."),
+            ("Wait. <break/> Here (so) <break/> it ends <break/>", "Wait. Here (so), it ends."),
+            ("<break/>Go on<break/><break/>then", "Go on, then."),
+        ] {
+            assert_eq!(sanitize(raw, &TextOptions::default()), spoken, "{raw}");
+        }
+    }
 
     #[test]
     fn blanks_collapse_and_ends_are_stripped() {

@@ -24,6 +24,17 @@ impl Spoken {
     }
 }
 
+/// Something in a text that is not said as the client may expect; it is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// What has no effect: the name of a tag, or `say-as` with what it asked for.
+    pub what: String,
+    /// Where it stands in the raw text, in code points.
+    pub from: u32,
+    /// Behind it.
+    pub to: u32,
+}
+
 /// How a marked stretch of text is to be said. Marks travel from guard to verbaliser as private-use characters, which
 /// cleaned text does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,26 +43,59 @@ pub(super) enum Mark {
     Characters,
     /// Digit by digit.
     Digits,
+    /// As a number that is called.
+    Telephone,
     /// As a number of order.
     Ordinal,
     /// As a number.
     Cardinal,
+    /// As a part of one.
+    Fraction,
+    /// As a time of day.
+    Time,
+    /// As a day whose parts stand in the order of one of [`Mark::DATES`].
+    Date(u8),
 }
 
 impl Mark {
-    const ALL: [Self; 4] = [Self::Characters, Self::Digits, Self::Ordinal, Self::Cardinal];
+    const PLAIN: [Self; 7] = [
+        Self::Characters,
+        Self::Digits,
+        Self::Telephone,
+        Self::Ordinal,
+        Self::Cardinal,
+        Self::Fraction,
+        Self::Time,
+    ];
+    /// Orders in which the parts of a day may stand.
+    pub(super) const DATES: [&str; 10] =
+        ["mdy", "dmy", "ymd", "ydm", "md", "dm", "my", "ym", "m", "y"];
     const FIRST: u32 = 0xe000;
+    const FIRST_DATE: u32 = 0xe010;
     /// Ends a marked stretch.
     pub(super) const CLOSING: char = '\u{e00f}';
+    /// Where a tag asks for a pause: becomes a comma where no mark stands.
+    pub(super) const PAUSE: char = '\u{e030}';
 
     /// Opens a stretch of this kind.
     pub(super) fn opening(self) -> char {
-        char::from_u32(Self::FIRST + self as u32).unwrap_or(Self::CLOSING)
+        let code = match self {
+            Self::Date(order) => Self::FIRST_DATE + u32::from(order),
+            plain => {
+                let at = Self::PLAIN.iter().position(|&mark| mark == plain);
+                Self::FIRST + at.unwrap_or_default() as u32
+            }
+        };
+        char::from_u32(code).unwrap_or(Self::CLOSING)
     }
 
     /// The kind of stretch that a character opens.
     pub(super) fn opened_by(c: char) -> Option<Self> {
-        Self::ALL.into_iter().find(|mark| mark.opening() == c)
+        let order = (c as u32).wrapping_sub(Self::FIRST_DATE);
+        if (order as usize) < Self::DATES.len() {
+            return Some(Self::Date(order as u8));
+        }
+        Self::PLAIN.get((c as u32).wrapping_sub(Self::FIRST) as usize).copied()
     }
 }
 

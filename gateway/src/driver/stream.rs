@@ -107,6 +107,7 @@ impl Stream {
                 Event::Chunk { .. }
                 | Event::Aligned { .. }
                 | Event::ChunkEnd { .. }
+                | Event::Notice(_)
                 | Event::Flushed { .. }
                 | Event::Segment { .. }
                 | Event::Text { .. }

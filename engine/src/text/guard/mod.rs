@@ -9,6 +9,7 @@
 //! **Buy** [milk](http://x)<br/>now      ->  Buy milk now
 //! ```
 
+mod inline;
 mod markdown;
 mod skip;
 mod tags;
@@ -17,7 +18,12 @@ use std::collections::VecDeque;
 
 use self::skip::{Over, Skip};
 use super::TextOptions;
-use super::spoken::{Mark, Spoken, is_emoji, is_line_break};
+use super::spoken::{Mark, Notice, Spoken, is_emoji, is_line_break};
+
+/// Most things of one text that are told to be ignored; each name once.
+const NOTICES_MAX: usize = 16;
+/// Longest name that is told, in characters.
+const NOTICE_CHARS_MAX: usize = 64;
 
 /// The markup guard of one text.
 #[derive(Debug, Clone)]
@@ -29,8 +35,13 @@ pub(super) struct Guard {
     skip: Option<Skip>,
     line: Line,
     before: Option<char>,
+    /// The last that is no blank.
+    visible: Option<char>,
     /// Raw range of something dropped that kept two words apart.
     gap: Option<(u32, u32)>,
+    /// What was ignored and not told yet, and the names of all that was told.
+    notices: Vec<Notice>,
+    told: Vec<String>,
     #[cfg(test)]
     pub(super) work: std::cell::Cell<usize>,
 }
@@ -63,8 +74,14 @@ enum Verdict {
     Inner(usize),
     /// They stand for this text.
     Alias(usize, String),
+    /// They stand for this text, and something of them is not obeyed: its name.
+    AliasOf(usize, String, String),
     /// A tag, text that is said in one way, a tag: how many characters each has.
     Marked(Mark, [usize; 3]),
+    /// They ask for a pause.
+    Pause(usize),
+    /// They are markup of which something is not obeyed: its name, and whether it keeps the words on both sides apart.
+    Ignored(usize, String, bool),
     /// They open something of which nothing is spoken.
     Skip(usize, Skip),
 }
@@ -78,7 +95,10 @@ impl Guard {
             skip: None,
             line: NEW_LINE,
             before: None,
+            visible: None,
             gap: None,
+            notices: Vec::new(),
+            told: Vec::new(),
             #[cfg(test)]
             work: std::cell::Cell::new(0),
         }
@@ -95,6 +115,19 @@ impl Guard {
     /// Judges everything held by what is there.
     pub(super) fn release(&mut self, out: &mut Vec<Spoken>) {
         self.settle(true, out);
+    }
+
+    /// What was ignored since the last call.
+    pub(super) fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    fn tell(&mut self, what: String, from: u32, to: u32) {
+        let what: String = what.chars().take(NOTICE_CHARS_MAX).collect();
+        if self.told.len() < NOTICES_MAX && !self.told.contains(&what) {
+            self.told.push(what.clone());
+            self.notices.push(Notice { what, from, to });
+        }
     }
 
     /// Raw offset of the first character held, if any is.
@@ -139,6 +172,7 @@ impl Guard {
         match front {
             '<' if self.options.tags => tags::angle(&look),
             '&' if self.options.tags => tags::entity(&look),
+            '{' if self.options.inline_words => inline::word(&look),
             c if self.options.emoji && is_emoji(c) => Verdict::Gap(1),
             _ if self.options.markdown => markdown::verdict(&look),
             _ => Verdict::Keep(1),
@@ -156,6 +190,21 @@ impl Guard {
                 }
             }
             Verdict::Gap(n) => self.gap = Some((front.from, self.drop_held(n))),
+            Verdict::Pause(n) => {
+                let to = self.drop_held(n);
+                self.gap = Some((front.from, to));
+                if self.visible.is_some_and(|c| c.is_alphanumeric() || ")]\"'”’»%".contains(c))
+                {
+                    out.push(Spoken { ch: Mark::PAUSE, from: front.from, to });
+                }
+            }
+            Verdict::Ignored(n, what, apart) => {
+                let (from, to) = (front.from, self.drop_held(n));
+                if apart {
+                    self.gap = Some((from, to));
+                }
+                self.tell(what, from, to);
+            }
             Verdict::Say(ch, n) => {
                 let to = self.drop_held(n);
                 self.say(Spoken { ch, from: front.from, to }, out);
@@ -166,10 +215,11 @@ impl Guard {
                 self.drop_held(1);
             }
             Verdict::Alias(n, text) => {
-                let to = self.drop_held(n);
-                for ch in text.chars() {
-                    self.say(Spoken { ch, from: front.from, to }, out);
-                }
+                self.alias(n, &text, front, out);
+            }
+            Verdict::AliasOf(n, text, what) => {
+                let to = self.alias(n, &text, front, out);
+                self.tell(what, front.from, to);
             }
             Verdict::Marked(mark, [open, inner, close]) => {
                 let to = self.drop_held(open);
@@ -196,6 +246,15 @@ impl Guard {
         }
     }
 
+    /// Says a text in the place of the first `n` held characters; returns where they end in the raw text.
+    fn alias(&mut self, n: usize, text: &str, front: Spoken, out: &mut Vec<Spoken>) -> u32 {
+        let to = self.drop_held(n);
+        for ch in text.chars() {
+            self.say(Spoken { ch, from: front.from, to }, out);
+        }
+        to
+    }
+
     /// Drops the first `n` held characters; returns where they end in the raw text.
     fn drop_held(&mut self, n: usize) -> u32 {
         self.held.drain(..n).next_back().map_or(0, |s| s.to)
@@ -214,6 +273,9 @@ impl Guard {
             self.line.start = false;
         }
         self.before = Some(s.ch);
+        if !s.ch.is_whitespace() {
+            self.visible = Some(s.ch);
+        }
         out.push(s);
     }
 }

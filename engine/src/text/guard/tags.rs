@@ -16,6 +16,64 @@ const CERTAIN: [&str; 14] = [
     "speak", "strong", "think", "voice",
 ];
 
+/// Tags of pages and of plain SSML: their words are spoken, and nothing else was asked for.
+const PLAIN: [&str; 51] = [
+    "",
+    "a",
+    "abbr",
+    "b",
+    "blockquote",
+    "body",
+    "br",
+    "center",
+    "cite",
+    "code",
+    "del",
+    "details",
+    "div",
+    "em",
+    "font",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "head",
+    "hr",
+    "html",
+    "i",
+    "img",
+    "ins",
+    "kbd",
+    "li",
+    "mark",
+    "ol",
+    "p",
+    "paragraph",
+    "pre",
+    "s",
+    "sentence",
+    "small",
+    "span",
+    "speak",
+    "strong",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "think",
+    "tr",
+    "u",
+    "ul",
+];
+
+/// What `say-as` may ask for that the rules find by themselves.
+const FOUND: [&str; 8] = ["date", "currency", "money", "unit", "measure", "address", "url", "name"];
+
 /// Longest name of an entity: `&ThickSpace;` and the like are left alone.
 const ENTITY_CHARS: usize = 8;
 
@@ -76,10 +134,36 @@ fn finished(look: &Look<'_>, close: usize) -> Verdict {
     if let Some(verdict) = obeyed(look, &inner, close) {
         return verdict;
     }
-    match tag_name(&inner) {
-        Some(name) if INLINE.contains(&name.as_str()) => Verdict::Drop(close + 1),
-        Some(_) => Verdict::Gap(close + 1),
-        None => Verdict::Keep(1),
+    let Some(name) = tag_name(&inner) else { return Verdict::Keep(1) };
+    let apart = !INLINE.contains(&name.as_str());
+    if look.options.ssml && !inner.starts_with('/') {
+        if name == "break" && is_heard(&inner) {
+            return Verdict::Pause(close + 1);
+        }
+        if let Some(what) = ignored(&inner, &name) {
+            return Verdict::Ignored(close + 1, what, apart);
+        }
+    }
+    if apart { Verdict::Gap(close + 1) } else { Verdict::Drop(close + 1) }
+}
+
+/// Whether a `break` asks for a pause, and not for none.
+fn is_heard(inner: &str) -> bool {
+    let none = matches!(attribute(inner, "strength"), Some("none" | "x-weak"));
+    let time = attribute(inner, "time").unwrap_or("1");
+    !none && time.contains(|c: char| ('1'..='9').contains(&c))
+}
+
+/// What of a tag is not obeyed, if a listener would miss it.
+fn ignored(inner: &str, name: &str) -> Option<String> {
+    match name {
+        "break" | "sub" | "spell" => None,
+        "say-as" => {
+            let asked = attribute(inner, "interpret-as")?;
+            let known = mark(inner, name).is_some() || FOUND.contains(&asked);
+            (!known).then(|| format!("say-as {asked}"))
+        }
+        _ => (!PLAIN.contains(&name)).then(|| name.to_owned()),
     }
 }
 
@@ -112,16 +196,35 @@ fn said(look: &Look<'_>, inner: &str, name: &str, parts: [usize; 3]) -> Option<V
         let alias = attribute(inner, "alias")?;
         return Some(Verdict::Alias(parts.iter().sum(), alias.to_owned()));
     }
-    let mark = match attribute(inner, "interpret-as") {
+    let mark = mark(inner, name)?;
+    look.options.verbalize.then_some(Verdict::Marked(mark, parts))
+}
+
+/// How the text behind `say-as` or `spell` is said; none where the rules find it without being told.
+fn mark(inner: &str, name: &str) -> Option<Mark> {
+    Some(match attribute(inner, "interpret-as") {
         None if name == "spell" => Mark::Characters,
-        Some("characters" | "spell-out" | "verbatim" | "letters") => Mark::Characters,
-        Some("digits" | "telephone") => Mark::Digits,
+        Some("characters" | "character" | "spell-out" | "verbatim" | "letters") => Mark::Characters,
+        Some("digits") => Mark::Digits,
+        Some("telephone" | "phone") => Mark::Telephone,
         Some("ordinal") => Mark::Ordinal,
         Some("cardinal" | "number") => Mark::Cardinal,
-        // Dates, times and the like are found without being told.
+        Some("fraction") => Mark::Fraction,
+        Some("time") => Mark::Time,
+        Some("date") => Mark::Date(date_order(attribute(inner, "format")?)?),
         _ => return None,
-    };
-    look.options.verbalize.then_some(Verdict::Marked(mark, parts))
+    })
+}
+
+/// Which of [`Mark::DATES`] a format is: `dmy`, `dd/mm/yyyy`, `yyyymmdd`.
+fn date_order(format: &str) -> Option<u8> {
+    let mut order = String::new();
+    for c in format.chars().map(|c| c.to_ascii_lowercase()) {
+        if "dmy".contains(c) && !order.ends_with(c) {
+            order.push(c);
+        }
+    }
+    Mark::DATES.iter().position(|&known| known == order).map(|at| at as u8)
 }
 
 /// The value of an attribute that stands in quotes.

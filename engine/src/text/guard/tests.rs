@@ -82,6 +82,7 @@ fn code_blocks_are_skipped_and_never_mute_the_rest() {
 fn tags_are_dropped_and_keep_words_apart_where_they_break() {
     check(&[
         ("First part. <break time=\"1.5s\" /> Second.", "First part.  Second."),
+        ("one <break strength=\"none\"/>two <break time='0ms'/>three", "one two three"),
         ("One.<break/>Two<br>three", "One. Two three"),
         ("<b>B</b>old <span class='x y'>te</span>xt", "Bold text"),
         ("<speak>Hi <prosody rate=\"slow\">you</prosody> &amp; me</speak>", "Hi you & me"),
@@ -155,5 +156,45 @@ fn work_grows_with_the_text_and_not_faster() {
         };
         let (small, large) = (work(5_000), work(20_000));
         assert!(large <= small * 4 + small / 4 + 1_000, "{unit:?}: {small} -> {large}");
+    }
+}
+
+#[test]
+fn what_a_tag_asks_in_vain_is_told_once_with_its_place() {
+    let told = |text: &str, options: TextOptions| -> Vec<(String, u32, u32)> {
+        let (mut guard, mut out) = (Guard::new(options), Vec::new());
+        for (i, c) in text.chars().enumerate() {
+            guard.push(Spoken::at(c, i as u32), &mut out);
+        }
+        guard.release(&mut out);
+        guard.take_notices().into_iter().map(|n| (n.what, n.from, n.to)).collect()
+    };
+    let text = "<speak>A <phoneme ph=\"x\">b</phoneme> <emotion value='sad'/><phoneme>c</phoneme> \
+        <say-as interpret-as=\"bleep\">d</say-as> <b>e</b><say-as interpret-as=\"date\">f</say-as></speak>";
+    let all = told(text, TextOptions::default());
+    let names: Vec<&str> = all.iter().map(|(what, ..)| what.as_str()).collect();
+    assert_eq!(names, ["phoneme", "emotion", "say-as bleep"]);
+    assert_eq!((all[0].1, all[0].2), (9, 25));
+    assert_eq!(told(text, TextOptions { ssml: false, ..TextOptions::default() }), []);
+    let many: String = (0..100).map(|i| format!("<t{i}>")).collect();
+    assert_eq!(told(&many, TextOptions::default()).len(), NOTICES_MAX);
+    let long = format!("<{}>", "t".repeat(NOTICE_CHARS_MAX + 1));
+    assert_eq!(told(&long, TextOptions::default())[0].0.len(), NOTICE_CHARS_MAX);
+}
+
+#[test]
+fn an_inline_word_is_read_without_its_pronunciation() {
+    let options = || TextOptions { inline_words: true, ..TextOptions::default() };
+    for (raw, spoken) in [
+        (
+            r#"Take {"word": "dupilumab", "pronounce": "x}"} twice."#,
+            "Take {\"word\": \"dupilumab\", \"pronounce\": \"x}\"} twice.",
+        ),
+        (r#"Take {"word": "dupilumab", "pronounce": "duː"} twice."#, "Take dupilumab twice."),
+        (r#"{ "pronounce":"a","word":"b"}"#, "b"),
+        (r#"{"word": 7} and {a} and {"x"#, r#"{"word": 7} and {a} and {"x"#),
+    ] {
+        assert_eq!(guarded(raw, options()), spoken, "{raw}");
+        assert_eq!(guarded(raw, TextOptions::default()), raw, "{raw}");
     }
 }

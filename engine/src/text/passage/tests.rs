@@ -250,6 +250,55 @@ fn a_text_ten_times_as_long_costs_ten_times_as_much() {
     }
 }
 
+#[test]
+fn work_grows_with_the_text_whatever_it_is_made_of() {
+    /// Four times the text, and what is not yet worked off at its end.
+    const GROWTH_MAX: usize = 5;
+    let work = |unit: &str, chars: usize| {
+        let options = TextOptions { inline_words: true, ..TextOptions::default() };
+        let mut passage = Passage::new(options, LiveSettings::default());
+        let text: String = unit.chars().cycle().take(chars).collect();
+        crate::text::verbalise::take_work();
+        passage.push(&text, ms(0));
+        passage.end(ms(0));
+        passage.front.work() + crate::text::verbalise::take_work()
+    };
+    for unit in [
+        "1",
+        "1,",
+        "$1",
+        "1/",
+        "0 ",
+        "[",
+        "((",
+        "{\"",
+        "{\"word\":\"a\"}",
+        "<a ",
+        "<b>",
+        "<sub alias=\"a\">",
+        "<say-as interpret-as=\"digits\">1",
+        "<spell><spell>",
+        "<!--",
+        "```",
+        "**",
+        "_",
+        "&#",
+        "&amp;",
+        "https://x.org/a?b=1&",
+        "/usr",
+        "a@b.",
+        "a\u{301}",
+        "A.",
+        "<<",
+        "|",
+        "\\",
+        "🎉",
+    ] {
+        let (few, many) = (work(unit, 25_000), work(unit, 100_000));
+        assert!(many <= GROWTH_MAX * few.max(1), "{unit}: {few} -> {many}");
+    }
+}
+
 /// Text rich in everything the front end looks at.
 fn rich_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![

@@ -27,7 +27,7 @@ use self::classes::{Verdict, verdict};
 use self::scan::Look;
 use self::speech::Speech;
 use super::TextOptions;
-use super::spoken::Spoken;
+use super::spoken::{Spoken, is_unheard};
 
 /// Characters that stay known behind the place where the unread text starts: rules look back on them.
 const READ_CHARS: usize = 128;
@@ -65,6 +65,18 @@ impl Verbaliser {
             last: None,
             read: false,
         }
+    }
+
+    /// How a text is read by itself.
+    fn aside(speech: Speech, text: &[char]) -> String {
+        let mut reader = Self { speech: Some(speech), ..Self::new(&TextOptions::literal()) };
+        // A mark inside a marked stretch means nothing; so this reads no stretch within a stretch.
+        for &ch in text.iter().filter(|c| !is_unheard(**c)) {
+            reader.push(Spoken::at(ch, 0));
+        }
+        let mut out = Vec::new();
+        reader.settle(true, &mut out);
+        out.iter().map(|s| s.ch).collect()
     }
 
     /// Adds a character; [`Verbaliser::settle`] reads it.
@@ -160,6 +172,12 @@ impl Verbaliser {
             self.start = READ_CHARS;
         }
     }
+}
+
+/// How many characters rules have looked at since the last call, on this thread.
+#[cfg(test)]
+pub(super) fn take_work() -> usize {
+    scan::WORK.with(std::cell::Cell::take)
 }
 
 #[cfg(test)]

@@ -19,7 +19,9 @@ use super::contexts::Contexts;
 use super::names::Voices;
 use super::{Dialect, Format, Greeting, Step, Unwelcome, parameter, pcm_format, text_frame};
 use crate::error::Code;
-use crate::protocol::event::{ClientEvent, EndSession, ErrorEvent, Options, ServerEvent, Start};
+use crate::protocol::event::{
+    ClientEvent, EndSession, ErrorEvent, Options, ServerEvent, Start, TextRules,
+};
 use crate::protocol::{Asked, Frame, SoundFrame, payload};
 
 /// Turns have no names: they are spoken one behind the other.
@@ -76,7 +78,8 @@ impl Deepgram {
         if self.turns.open_of(TURN).is_some() {
             return Vec::new();
         }
-        let options = Options { voice: self.voice.clone(), ..Options::default() };
+        let text = TextRules { inline_words: true, ..TextRules::default() };
+        let options = Options { voice: self.voice.clone(), text, ..Options::default() };
         vec![self.turns.open(Some(TURN.to_owned()), self.format, options, ()).1]
     }
 
@@ -243,6 +246,15 @@ mod tests {
         assert!(rig.sound.iter().all(|bytes| bytes.len() <= 5 * PACKET.len()));
         let heard = rig.heard();
         assert_eq!((types(&heard), &heard[0]["sequence_id"]), (vec!["Flushed"], &json!(0)));
+    }
+
+    #[test]
+    fn a_word_with_a_pronunciation_is_read_as_the_word() {
+        let mut rig = rig("");
+        let text = r#"Take {"word": "dupilumab", "pronounce": "duːˈpɪljuːmæb"} now."#;
+        speak(&mut rig, text);
+        let options = &rig.opened(1).0.options;
+        assert_eq!(engine::text::sanitize(text, options), "Take dupilumab now.");
     }
 
     #[test]

@@ -37,8 +37,9 @@ impl Deepgram {
         let shape = shape(&query).map_err(bad)?;
         let text = text("text", body.text, asking.config).map_err(bad)?;
         let voices = Voices::of(asking.config, asking.catalogue);
-        let request =
+        let mut request =
             Request { voice: voices.find(query("model").as_deref()), ..Request::whole(text) };
+        request.options.inline_words = true;
         let speed = query("speed").filter(|speed| speed.parse() != Ok(1.0)).map(|_| "speed");
         Ok(Whole { request, shape, framing: None, ignored: speed.into_iter().collect() })
     }

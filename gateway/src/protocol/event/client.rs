@@ -94,6 +94,11 @@ pub(crate) struct TextRules {
     pub(crate) ssml: Option<bool>,
     pub(crate) locale: Option<String>,
     pub(crate) lexicon: Option<ListedForms>,
+    /// Lists that the settings name.
+    pub(crate) dictionaries: Option<Vec<String>>,
+    /// Whether words may stand in objects with their pronunciation, as one vendor's clients write them.
+    #[serde(skip)]
+    pub(crate) inline_words: bool,
 }
 
 /// Words that the client wants to be said in its own way.

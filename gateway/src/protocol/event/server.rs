@@ -31,6 +31,8 @@ pub(crate) enum ServerEvent {
     Mark { ctx: String, id: String, pos: u64, text_offset: usize },
     #[serde(rename = "context.updated")]
     Updated { ctx: String, ignored: Vec<&'static str> },
+    #[serde(rename = "context.notice")]
+    Notice { ctx: String, what: String, text: TextRange },
     #[serde(rename = "context.parked")]
     Parked { ctx: String, ahead_ms: u64 },
     #[serde(rename = "context.resumed")]

@@ -8,7 +8,7 @@ use super::Session;
 use crate::error::Code;
 use crate::protocol::Handle;
 use crate::protocol::context::Context;
-use crate::protocol::event::ErrorEvent;
+use crate::protocol::event::{ErrorEvent, ServerEvent, TextRange};
 use crate::protocol::timer::Timer;
 
 /// Contexts that are over and can still be asked about; the oldest are forgotten earlier than promised.
@@ -34,6 +34,11 @@ impl Session {
                 context.alignment.chunk_end(&raw, end);
                 context.remember(said, end, now);
                 context.settle_marks();
+            }
+            Event::Notice(notice) => {
+                let (from, to) = (notice.from as usize, notice.to as usize);
+                let (ctx, text) = (context.name.clone(), TextRange { from, to });
+                self.say(ServerEvent::Notice { ctx, what: notice.what, text });
             }
             Event::Flushed { samples } => context.flushed(samples),
             Event::Done(summary) => context.complete(summary),

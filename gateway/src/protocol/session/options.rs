@@ -125,6 +125,8 @@ fn overridden(own: &Options, base: &Options) -> Options {
             ssml: or(&text.ssml, &base_text.ssml),
             locale: or(&text.locale, &base_text.locale),
             lexicon: or(&text.lexicon, &base_text.lexicon),
+            dictionaries: or(&text.dictionaries, &base_text.dictionaries),
+            inline_words: text.inline_words || base_text.inline_words,
         },
         speed: or(&own.speed, &base.speed),
         initial_ms: or(&own.initial_ms, &base.initial_ms),

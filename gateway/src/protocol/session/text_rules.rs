@@ -50,6 +50,7 @@ pub(super) fn text_options(
         verbalize,
         locale,
         lexicon,
+        inline_words: rules.inline_words,
         ..base
     })
 }

@@ -65,9 +65,8 @@ fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, D
     let year = number(digits)?;
     let year = match digits.len() {
         4 => year,
-        // As POSIX has it.
         2 if sign == '/' || (sign == '.' && !speech.tongue.locale.month_first()) => {
-            year + if year < 69 { 2000 } else { 1900 }
+            of_two_digits(year)
         }
         _ => return None,
     };
@@ -106,6 +105,53 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Dat
     }
     let (day, month, month_first) = day_and_month(first, second, sign, speech)?;
     Some((scan, Date { day: Some(day), month, month_first, ..Date::default() }))
+}
+
+/// A day of digits whose parts stand in an order such as `dmy`, with signs between them or in the usual widths.
+pub(super) fn in_order(text: &str, order: &str, speech: &Speech) -> Option<String> {
+    let mut parts: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if let [run] = &parts[..]
+        && order.len() > 1
+    {
+        let mut rest = run.as_str();
+        let mut cut = Vec::new();
+        for part in order.chars() {
+            let (piece, behind) = rest.split_at_checked(if part == 'y' { 4 } else { 2 })?;
+            cut.push(piece.to_owned());
+            rest = behind;
+        }
+        parts = if rest.is_empty() { cut } else { return None };
+    }
+    if parts.len() != order.len() {
+        return None;
+    }
+    let mut date = Date { month_first: order.starts_with('m'), ..Date::default() };
+    for (part, digits) in order.chars().zip(&parts) {
+        let n = digits.parse::<u32>();
+        match part {
+            'd' => date.day = Some(n.ok().filter(|day| (1..=31).contains(day))?),
+            'm' => {
+                let named = || month(&digits.to_lowercase(), speech).map(|(month, _)| month);
+                date.month = n.ok().or_else(named).filter(|month| (1..=12).contains(month))?;
+            }
+            _ if digits.len() == 2 => date.year = Some(of_two_digits(n.ok()?)),
+            _ => date.year = Some(n.ok().filter(|_| digits.len() <= 4)?),
+        }
+    }
+    match date {
+        Date { month: 0, year: Some(year), .. } => Some(speech.year(year.into())),
+        Date { day: None, year: None, month, .. } => Some(speech.names().month(month).to_owned()),
+        _ => Some((speech.language().date)(speech, &date, "")),
+    }
+}
+
+/// As POSIX has it.
+fn of_two_digits(year: u32) -> u32 {
+    year + if year < 69 { 2000 } else { 1900 }
 }
 
 /// 03/2026: the nought in front tells it from the third law of that year.

@@ -11,6 +11,7 @@ mod code;
 pub(super) mod date;
 mod digits;
 mod fraction;
+mod marked;
 mod measure;
 pub(super) mod money;
 pub(super) mod number;
@@ -78,7 +79,7 @@ const WORDS: &[Rule] = &[
 /// Rules for a token that starts with another sign.
 const SIGNS: &[Rule] = &[
     sign::passed_through,
-    sign::marked,
+    marked::marked,
     digits::grouped,
     money::read,
     measure::read,

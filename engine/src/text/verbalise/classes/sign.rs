@@ -1,9 +1,8 @@
-//! Signs that are read, between words or alone; and what is passed through or tagged.
+//! Signs that are read, between words or alone; and what is passed through.
 
 use super::Reading;
 use super::fraction::{say_fraction, vulgar};
-use crate::text::spoken::{Mark, is_emoji, is_emoji_part};
-use crate::text::verbalise::names::Gender;
+use crate::text::spoken::{is_emoji, is_emoji_part};
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
 
@@ -20,41 +19,6 @@ pub(super) fn passed_through<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Readi
         }
         scan.eat_if(|c| c != '\n')?;
     }
-}
-
-/// Text between marks is said as they tell; a mark alone is silent.
-pub(super) fn marked<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let mark = scan.eat_if(|c| c == Mark::CLOSING || Mark::opened_by(c).is_some())?;
-    let alone = (scan, String::new());
-    let Some(mark) = Mark::opened_by(mark) else { return Some(alone) };
-    let text = scan.eat_while(usize::MAX, |c| c != Mark::CLOSING);
-    if !scan.eat(Mark::CLOSING) {
-        return Some(alone);
-    }
-    let digits: String = text.iter().filter(|c| c.is_ascii_digit()).collect();
-    let n = digits.parse::<u64>();
-    let said = match (mark, n) {
-        (Mark::Ordinal, Ok(n)) => speech.ordinal(n, Gender::Masculine),
-        (Mark::Cardinal, Ok(n)) => speech.count(n),
-        (Mark::Digits, _) => speech.digits(&digits),
-        _ => characters(text, speech),
-    };
-    Some((scan, said))
-}
-
-/// Letters one by one, digits one by one, signs by their names.
-fn characters(text: &[char], speech: &Speech) -> String {
-    let runs = text.chunk_by(|a, b| a.is_alphabetic() && b.is_alphabetic());
-    let say = |run: &[char]| {
-        let run_text: String = run.iter().collect();
-        match run[0] {
-            c if c.is_alphabetic() => speech.spell(&run_text),
-            c if c.is_ascii_digit() => speech.digits(&run_text),
-            c => super::address::sign(c, false, speech).unwrap_or_default().to_owned(),
-        }
-    };
-    let said: Vec<String> = runs.map(say).filter(|said| !said.is_empty()).collect();
-    said.join(" ")
 }
 
 /// #MondayMotivation, @handle, #1.
@@ -144,8 +108,6 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         '<' if word(1) == Some('=') => (scan.eat('='), words.at_most).1,
         '>' if word(1) == Some('=') => (scan.eat('='), words.at_least).1,
         '=' if word(1) == Some('=') => (scan.eat('='), words.equals).1,
-        // "gen/2026": what is said of a number is a word.
-        '/' if before == Some(Term::Word) && amount(1) => words.slash,
         '+' if word(1) == Some('/') && word(2).is_some_and(super::number::is_minus) => {
             scan = scan.skip(2);
             words.plus_minus
@@ -191,6 +153,8 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         '/' if before == Some(Term::Word) && word(1).is_some_and(char::is_alphabetic) => {
             slash(start, speech)
         }
+        // "gen/2026": what is said of a number is a word.
+        '/' if before == Some(Term::Word) && amount(1) => words.slash,
         _ => return None,
     };
     (!said.is_empty()).then(|| {
@@ -276,9 +240,6 @@ fn power<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
 
 /// Signs with a name of their own, powers and fractions written as one sign, digits of other scripts.
 pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    if c == '_' && leans && scan.at(1).is_some_and(char::is_alphanumeric) {
-        return Some((scan.skip(1), String::new()));
-    }
     let c = scan.peek()?;
     if let Some((above, below)) = vulgar(c) {
         return say_fraction(scan.skip(1), None, above, below, speech);
@@ -315,6 +276,9 @@ pub(super) fn alone<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     }
     let words = speech.words();
     let leans = scan.before().is_some_and(char::is_alphanumeric);
+    if c == '_' && leans && scan.at(1).is_some_and(char::is_alphanumeric) {
+        return Some((scan.skip(1), String::new()));
+    }
     if c == '.' && scan.at(1).is_some_and(char::is_alphabetic) && !leans && !words.dot.is_empty() {
         return Some((scan.skip(1), words.dot.to_owned()));
     }
