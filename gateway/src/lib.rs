@@ -14,6 +14,7 @@ pub mod error;
 mod foreign;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod lexicon;
 pub mod locks;
 mod metrics;
 pub mod protocol;

@@ -37,7 +37,8 @@ impl Locks {
         let mut secret = [0_u8; 32];
         getrandom::fill(&mut secret).expect("a system without random numbers cannot serve");
         let projects = settings.livekit.secrets.clone();
-        let keyring = Arc::new(Keyring::new(settings.auth.clone(), projects, secret)?);
+        let (auth, limits) = (settings.auth.clone(), settings.lexicon.limits());
+        let keyring = Arc::new(Keyring::new(auth, limits, projects, secret)?);
         let tls = Tls::load(&settings.tls)?.map(Arc::new);
         Ok(Self { keyring, tls })
     }

@@ -25,6 +25,7 @@ use crate::foreign::deepgram::Deepgram;
 use crate::foreign::elevenlabs::ElevenLabs;
 use crate::foreign::livekit::LiveKit;
 use crate::foreign::tontaube::Tontaube;
+use crate::lexicon::Lexicons;
 use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
@@ -59,7 +60,7 @@ impl Server {
     pub(crate) fn session_setup(&self, caller: &Caller, is_foreign: bool) -> Setup {
         Setup {
             limits: self.config.limits.clone(),
-            catalogue: self.voices.catalogue().seen_by(caller.key()),
+            catalogue: self.catalogue_for(caller),
             session_id: format!("s_{}", random_hex()),
             token: format!("r_{}", random_hex()),
             unix_ms: unix_ms(),
@@ -67,6 +68,11 @@ impl Server {
             has_room: self.engine.has_room(),
             is_foreign,
         }
+    }
+
+    /// What a caller may ask for, with the words of its key.
+    pub(crate) fn catalogue_for(&self, caller: &Caller) -> Arc<Catalogue> {
+        self.voices.catalogue().seen_by(caller.key()).with_words(&caller.lexicon)
     }
 
     /// Whether new sessions are welcome.
@@ -143,15 +149,16 @@ pub async fn run(
 /// As [`run`], behind locks that the caller can have read again meanwhile.
 ///
 /// # Errors
-/// The folder of voices cannot be used.
+/// The folder of voices or a file of words cannot be used.
 pub async fn run_with(
     locks: Locks,
     config: Gateway,
     listener: TcpListener,
     engine: Arc<engine::Handle>,
-    catalogue: Catalogue,
+    mut catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    catalogue.lexicons = Arc::new(Lexicons::open(&config.lexicon).map_err(io::Error::other)?);
     let model = catalogue.models.first().map(|model| model.id.clone()).unwrap_or_default();
     let voices = Voices::open(config.voices.clone(), engine.clone(), catalogue);
     let server = Arc::new(Server {

@@ -101,6 +101,7 @@ async fn a_key_is_taken_from_where_its_clients_put_it() {
         max_sessions: Some(1),
         max_contexts: None,
         chars_per_minute: None,
+        lexicon: None,
     });
     let house = House::with(config).await;
     for headers in [&[][..], &[("X-API-Key", "wrong")]] {

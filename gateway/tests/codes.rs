@@ -201,6 +201,7 @@ async fn unauthorized() -> Provoked {
         max_sessions: None,
         max_contexts: None,
         chars_per_minute: None,
+        lexicon: None,
     };
     settings.auth.keys.push(key);
     let house = house(Script::default(), settings).await;

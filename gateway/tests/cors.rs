@@ -25,6 +25,7 @@ async fn house(origins: &[&str], has_keys: bool) -> House {
             max_sessions: None,
             max_contexts: None,
             chars_per_minute: None,
+            lexicon: None,
         });
     }
     let (engine, _control) = stub::start(Script::default(), Timbre::Tones(None)).unwrap();

@@ -185,6 +185,7 @@ fn key(id: &str, secret: &str) -> Key {
         max_sessions: None,
         max_contexts: None,
         chars_per_minute: None,
+        lexicon: None,
     }
 }
 

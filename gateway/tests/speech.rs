@@ -154,11 +154,21 @@ async fn a_text_is_put_into_words_without_being_spoken() {
         asked["input"] = json!("21");
         assert_eq!(ask(asked).await.1["spoken"], "einundzwanzig");
     }
+    let rules = json!({"lexicon": {"x": "y"}, "ssml": true});
+    let said = ask(json!({"input": "x <prosody>1</prosody>", "text": rules})).await.1;
+    let place = json!([{"what": "prosody", "text": {"from": 2, "to": 11}}]);
+    assert_eq!((&said["spoken"], &said["notices"]), (&json!("y one"), &place));
     for (body, status, code, says) in [
         (json!({"input": "x".repeat(31)}), 400, "text_too_long", "limits.max_text_chars"),
         (json!({"input": "x".repeat(70_000)}), 413, "body_too_large", "65536"),
         (json!({"input": "x", "locale": "en-XX"}), 400, "bad_value", "known: en-US"),
-        (json!({"text": "x"}), 400, "bad_body", "input"),
+        (json!({"words": "x"}), 400, "bad_body", "input"),
+        (
+            json!({"input": "x", "text": {"lexicon": [{"pattern": "[", "spoken": ""}]}}),
+            400,
+            "bad_value",
+            "entry 0",
+        ),
     ] {
         let (answered, said) = ask(body).await;
         assert_eq!((answered, &said["error"]["code"]), (status, &json!(code)));

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
+use engine::text::Lexicon;
+use engine::text::lexicon::Limits;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -16,6 +18,7 @@ use super::credential::Credential;
 use super::jwt;
 use super::token::{Seal, Token};
 use crate::config::{Auth, Key, Quota, Secret, check_keys};
+use crate::lexicon::{self, LexiconFileError};
 
 /// Who speaks where no key is needed.
 const ANYBODY: &str = "anybody";
@@ -31,6 +34,7 @@ pub fn digest_of(key: &str) -> String {
 /// All keys, and what each uses.
 pub struct Keyring {
     settings: Auth,
+    limits: Limits,
     keys: RwLock<BTreeMap<String, Arc<Entry>>>,
     /// Secrets of the LiveKit projects whose tokens open, by API key, and what each project uses.
     secrets: BTreeMap<String, Secret>,
@@ -49,6 +53,7 @@ struct Entry {
     id: Arc<str>,
     digest: KeyDigest,
     allowance: Arc<Allowance>,
+    lexicon: RwLock<Lexicon>,
     is_revoked: watch::Sender<bool>,
 }
 
@@ -59,6 +64,8 @@ pub(crate) struct Caller {
     pub(crate) key_id: Arc<str>,
     /// What the key uses, with all who hold it.
     pub(crate) allowance: Arc<Allowance>,
+    /// The key's words with a form of their own.
+    pub(crate) lexicon: Lexicon,
     /// How long the token holds; none for a key.
     expires_in: Option<Duration>,
     /// Whether it was let in by a key, and so may have tokens.
@@ -100,6 +107,9 @@ pub enum KeyringError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A key's words cannot be used.
+    #[error(transparent)]
+    Lexicon(LexiconFileError),
 }
 
 /// The file of keys.
@@ -110,12 +120,14 @@ struct KeysFile {
 }
 
 impl Keyring {
-    /// Reads the keys; `projects` are the secrets of LiveKit projects, `secret` is what our own tokens are signed with.
+    /// Reads the keys and their words, which keep to `limits`; `secrets` are those of LiveKit projects, `secret` is what our
+    /// own tokens are signed with.
     ///
     /// # Errors
     /// [`KeyringError`]
     pub fn new(
         settings: Auth,
+        limits: Limits,
         secrets: BTreeMap<String, Secret>,
         secret: [u8; 32],
     ) -> Result<Self, KeyringError> {
@@ -129,6 +141,7 @@ impl Keyring {
             .then(|| Arc::new(Entry::new(ANYBODY.into(), KeyDigest::default(), settings.per_key)));
         let ring = Self {
             settings,
+            limits,
             keys: RwLock::default(),
             secrets,
             projects,
@@ -158,9 +171,10 @@ impl Keyring {
             check_keys(&keys)
                 .map_err(|reason| KeyringError::Malformed { file: file.clone(), reason })?;
         }
+        let lexicons = keys.iter().map(|key| self.lexicon(key)).collect::<Result<Vec<_>, _>>()?;
         let mut held = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         let mut fresh = BTreeMap::new();
-        for key in keys {
+        for (key, lexicon) in keys.into_iter().zip(lexicons) {
             let (digest, quota) = (unhex(&key.sha256), key.quota(&self.settings.per_key));
             let entry = match held.get(&key.id).filter(|entry| entry.digest == digest) {
                 Some(entry) => {
@@ -169,6 +183,7 @@ impl Keyring {
                 }
                 None => Arc::new(Entry::new(key.id.as_str().into(), digest, quota)),
             };
+            *entry.lexicon.write().unwrap_or_else(PoisonError::into_inner) = lexicon;
             fresh.insert(key.id, entry);
         }
         let before = std::mem::replace(&mut *held, fresh);
@@ -178,6 +193,12 @@ impl Keyring {
             }
         }
         Ok(())
+    }
+
+    /// The words of a key.
+    fn lexicon(&self, key: &Key) -> Result<Lexicon, KeyringError> {
+        let Some(file) = &key.lexicon else { return Ok(Lexicon::default()) };
+        lexicon::read(file, &self.limits).map_err(KeyringError::Lexicon)
     }
 
     /// Reads the file of keys again if it was changed. Returns whether it was.
@@ -244,13 +265,15 @@ impl Keyring {
 impl Entry {
     fn new(id: Arc<str>, digest: KeyDigest, quota: Quota) -> Self {
         let allowance = Arc::new(Allowance::new(quota));
-        Self { id, digest, allowance, is_revoked: watch::Sender::new(false) }
+        let (lexicon, is_revoked) = (RwLock::default(), watch::Sender::new(false));
+        Self { id, digest, allowance, lexicon, is_revoked }
     }
 
     fn caller(&self, expires_in: Option<Duration>, has_key: bool) -> Caller {
         Caller {
             key_id: self.id.clone(),
             allowance: self.allowance.clone(),
+            lexicon: self.lexicon.read().unwrap_or_else(PoisonError::into_inner).clone(),
             expires_in,
             has_key,
             is_revoked: self.is_revoked.subscribe(),
@@ -319,6 +342,7 @@ mod tests {
             max_sessions: Some(1),
             max_contexts: None,
             chars_per_minute: None,
+            lexicon: None,
         }
     }
 
@@ -327,7 +351,8 @@ mod tests {
     }
 
     fn ring(keys: Vec<Key>) -> Keyring {
-        Keyring::new(Auth { keys, ..Auth::default() }, BTreeMap::new(), [3; 32]).unwrap()
+        let settings = Auth { keys, ..Auth::default() };
+        Keyring::new(settings, Limits::default(), BTreeMap::new(), [3; 32]).unwrap()
     }
 
     #[test]
@@ -382,7 +407,7 @@ mod tests {
         };
         write(&[("a", "alpha"), ("b", "beta")]);
         let settings = Auth { keys_file: Some(file.clone()), ..Auth::default() };
-        let ring = Keyring::new(settings, BTreeMap::new(), [3; 32]).unwrap();
+        let ring = Keyring::new(settings, Limits::default(), BTreeMap::new(), [3; 32]).unwrap();
         let (a, b) = (ring.admit(any("alpha").as_ref(), 0), ring.admit(any("beta").as_ref(), 0));
         let (a, b) = (a.unwrap(), b.unwrap());
         let token = ring.issue(&a, 1_000_000).unwrap();
@@ -406,7 +431,7 @@ mod tests {
     #[test]
     fn a_project_shuts_the_door_and_opens_it_by_its_tokens_alone() {
         let secrets = BTreeMap::from([("APIone".to_owned(), Secret::new(jwt::KNOWN_SECRET))]);
-        let ring = Keyring::new(Auth::default(), secrets, [3; 32]).unwrap();
+        let ring = Keyring::new(Auth::default(), Limits::default(), secrets, [3; 32]).unwrap();
         assert!(ring.is_closed());
         let who = |shown: &str, unix_ms| {
             ring.admit(any(shown).as_ref(), unix_ms).map(|caller| caller.key_id.to_string())
@@ -418,6 +443,24 @@ mod tests {
         assert!(ring.issue(&caller, 9_000).is_none(), "a token makes no tokens");
         let in_address = Credential::Token(Secret::new(jwt::KNOWN));
         assert_eq!(ring.admit(Some(&in_address), 1_200_000).unwrap_err(), Denied::Invalid);
+    }
+
+    #[test]
+    fn a_key_has_its_words_and_a_file_that_is_broken_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("words.json");
+        std::fs::write(&file, r#"{"nginx": "engine x"}"#).unwrap();
+        let keys = vec![Key { lexicon: Some(file.clone()), ..key("a", "alpha") }, key("b", "beta")];
+        let ring = ring(keys);
+        let words = |secret| ring.admit(any(secret).as_ref(), 0).unwrap().lexicon;
+        assert!(!words("alpha").is_empty() && words("beta").is_empty());
+        std::fs::write(&file, r#"[{"pattern": "[", "spoken": ""}]"#).unwrap();
+        let error = ring.reload().unwrap_err().to_string();
+        assert!(error.contains("words.json: entry 0"), "{error}");
+        assert!(!words("alpha").is_empty(), "they stay as they were");
+        std::fs::write(&file, "{}").unwrap();
+        ring.reload().unwrap();
+        assert!(words("alpha").is_empty());
     }
 
     #[test]

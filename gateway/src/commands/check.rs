@@ -9,6 +9,7 @@ use engine::{Inspection, inspect};
 use serde_json::{Value, json};
 
 use super::progress::Progress;
+use super::text::lexicons;
 use super::{CommandError, licence_line, open_bundle, print, tell};
 use crate::config::Config;
 use crate::locks::Locks;
@@ -30,6 +31,7 @@ pub struct Args {
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     // The settings hold, else there would be no config; what they name must be there too.
     Locks::new(&config.gateway)?;
+    lexicons(&config.gateway.lexicon)?;
     let path = args.path.clone().or_else(|| config.bundle.clone());
     let bundle = open_bundle(&Config { bundle: path, ..config.clone() })?;
     tell(&licence_line(&bundle));

@@ -34,6 +34,7 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         max_sessions: None,
         max_contexts: None,
         chars_per_minute: None,
+        lexicon: None,
     };
     check_keys(std::slice::from_ref(&key)).map_err(CommandError::Usage)?;
     tell(&format!("{secret}   (shown only now)"));

@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::speaker::{Speaker, SpeakerArgs};
+use super::text::lexicons;
 use super::{CommandError, raise_file_limit, tell};
 use crate::config::{Config, ConfigError, Gateway};
 use crate::control;
@@ -66,6 +67,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let settings = args.over(config.gateway.clone())?;
     let listen = settings.server.listen;
     let locks = Locks::new(&settings)?;
+    // Before the model is loaded, which takes longer.
+    lexicons(&settings.lexicon)?;
     if !listen.ip().is_loopback() && !locks.is_closed() && !settings.server.insecure_open {
         let message = format!(
             "{listen} can be reached from outside and there are no keys: listen on 127.0.0.1, or say --insecure-open",

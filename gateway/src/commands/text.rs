@@ -1,14 +1,15 @@
 //! `dovecote text`: how lines of text are spoken, without speaking them.
 
 use std::io::{self, BufRead, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use engine::bundle::Manifest;
-use engine::text::{self, Conventions, Locale, TextOptions};
+use engine::text::{self, Conventions, Lexicon, Locale, TextOptions};
 use serde_json::json;
 
 use super::{CommandError, open_bundle};
-use crate::config::Config;
+use crate::config::{self, Config};
+use crate::lexicon;
 
 /// Longest line, in bytes: far above the text of any context.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
@@ -22,6 +23,9 @@ pub struct Args {
     /// How numbers and dates are written, like en-GB [default: as in the language]
     #[arg(long)]
     locale: Option<String>,
+    /// JSON file of words with a form of their own, {"nginx": "engine x"} or a list of {word, spoken} and {pattern, spoken}
+    #[arg(long, value_name = "FILE")]
+    lexicon: Option<PathBuf>,
     /// Print JSON lines {raw, spoken, map}: for each spoken character, where the raw text begins and ends that it stands for
     #[arg(long)]
     map: bool,
@@ -30,7 +34,7 @@ pub struct Args {
 /// Reads lines from standard input and prints each as it is spoken, at once.
 ///
 /// # Errors
-/// An unknown language or locale, a line that is too long or no UTF-8.
+/// An unknown language or locale, a file of words that cannot be used, a line that is too long or no UTF-8.
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let options = options(args, config)?;
     let (mut input, mut out) = (io::stdin().lock(), io::stdout().lock());
@@ -64,7 +68,21 @@ fn options(args: &Args, config: &Config) -> Result<TextOptions, CommandError> {
         (None, None) => manifest.as_ref().map_or_else(Locale::default, voice_locale),
     };
     let conventions = manifest.map_or(Conventions::DEFAULT, |manifest| manifest.spoken);
-    Ok(TextOptions { locale: Some(locale), conventions, ..TextOptions::default() })
+    let lexicon = words(args.lexicon.as_deref(), config)?;
+    Ok(TextOptions { locale: Some(locale), conventions, lexicon, ..TextOptions::default() })
+}
+
+/// The words of a file, if one is named.
+pub(super) fn words(file: Option<&Path>, config: &Config) -> Result<Lexicon, CommandError> {
+    let Some(file) = file else { return Ok(Lexicon::default()) };
+    let limits = config.gateway.lexicon.limits();
+    lexicon::read(file, &limits).map_err(|e| CommandError::Usage(e.to_string()))
+}
+
+/// Whether the lists that the settings name are to be had.
+pub(super) fn lexicons(settings: &config::Lexicon) -> Result<(), CommandError> {
+    let read = lexicon::Lexicons::open(settings);
+    read.map(drop).map_err(|e| CommandError::Usage(e.to_string()))
 }
 
 fn voice_locale(manifest: &Manifest) -> Locale {

@@ -39,6 +39,8 @@ pub struct Key {
     pub max_contexts: Option<u32>,
     /// Characters a minute, all sessions together.
     pub chars_per_minute: Option<u32>,
+    /// File of words with a form of their own, for its texts.
+    pub lexicon: Option<PathBuf>,
 }
 
 /// What a key may use; what is absent has no limit.

@@ -13,6 +13,7 @@ mod auth;
 mod environment;
 mod flags;
 mod foreign;
+mod lexicon;
 mod livekit;
 mod logs;
 mod network;
@@ -33,6 +34,7 @@ pub(crate) use auth::check_keys;
 pub use auth::{Auth, Key, Quota};
 pub use flags::{Flags, LogFormat, Precision};
 pub use foreign::Foreign;
+pub use lexicon::Lexicon;
 pub use livekit::LiveKit;
 pub use logs::Logs;
 pub use network::Network;
@@ -47,8 +49,9 @@ use crate::protocol::Limits;
 /// The settings file that is read when none is named, if it is there.
 const SETTINGS_FILE: &str = "dovecote.toml";
 /// The sections of the file.
-const SECTIONS: &[&str] =
-    &["server", "limits", "auth", "tls", "livekit", "logs", "speech", "foreign", "voices"];
+const SECTIONS: &[&str] = &[
+    "server", "limits", "auth", "tls", "livekit", "logs", "speech", "foreign", "voices", "lexicon",
+];
 
 /// Settings that hold.
 #[derive(Debug, Clone)]
@@ -86,6 +89,8 @@ pub struct Gateway {
     pub foreign: Foreign,
     /// How clients add voices.
     pub voices: VoiceUploads,
+    /// Words with a form of their own.
+    pub lexicon: Lexicon,
 }
 
 /// `dovecote.toml`. Every key may be left out; an unknown one is an error.
@@ -106,6 +111,7 @@ struct File {
     speech: Speech,
     foreign: Foreign,
     voices: VoiceUploads,
+    lexicon: Lexicon,
 }
 
 /// Why settings do not hold.
@@ -190,6 +196,7 @@ impl Config {
                 speech: file.speech,
                 foreign: file.foreign,
                 voices: file.voices,
+                lexicon: file.lexicon,
             },
         };
         config.gateway.check()?;
@@ -209,6 +216,7 @@ impl Gateway {
         self.speech.check()?;
         self.foreign.check()?;
         self.voices.check()?;
+        self.lexicon.check()?;
         check_limits(&self.limits)
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{Greeting, Interpreter, Make};
 use crate::auth::Purse;
 use crate::config::Gateway;
+use crate::lexicon::Lexicons;
 use crate::protocol::{
     Catalogue, Frame, Handle, Input, Limits, Model, Output, Packet, Session, Setup, Voice,
 };
@@ -63,9 +64,10 @@ impl Rig {
 
     /// A client that has come to a path with a query, and calls itself something.
     pub(super) fn from(make: Make, [path, query, agent]: [&str; 3], config: &Gateway) -> Self {
+        let lexicons = Lexicons::open(&config.lexicon).expect("files of words");
         let setup = Setup {
             limits: Limits { ..config.limits.clone() },
-            catalogue: Arc::new(catalogue()),
+            catalogue: Arc::new(Catalogue { lexicons: Arc::new(lexicons), ..catalogue() }),
             session_id: "s".into(),
             token: "t".into(),
             unix_ms: 1_000,

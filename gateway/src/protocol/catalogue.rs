@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use super::event::ErrorEvent;
 use crate::error::Code;
+use crate::lexicon::Lexicons;
 use engine::bundle::{Bundle, Manifest};
 use engine::text::ids::Language;
-use engine::text::{Conventions, Locale};
+use engine::text::{Conventions, Lexicon, Locale};
 
 /// A model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -59,6 +60,8 @@ pub struct Catalogue {
     pub default_voice: String,
     /// The spoken forms that the model was trained on.
     pub conventions: Conventions,
+    /// Words with a form of their own.
+    pub lexicons: Arc<Lexicons>,
 }
 
 impl Catalogue {
@@ -91,6 +94,7 @@ impl Catalogue {
             voices,
             default_voice: manifest.default_voice.clone(),
             conventions: manifest.spoken,
+            lexicons: Arc::default(),
         }
     }
 
@@ -108,6 +112,20 @@ impl Catalogue {
         }
         let voices = self.voices.iter().filter(|v| v.is_for(key)).cloned().collect();
         Arc::new(Self { voices, ..(**self).clone() })
+    }
+
+    /// The same for who holds a key with words of its own.
+    pub fn with_words(self: Arc<Self>, key: &Lexicon) -> Arc<Self> {
+        if key.is_empty() {
+            return self;
+        }
+        let lexicons = Arc::new(self.lexicons.with_key(key));
+        Arc::new(Self { lexicons, ..(*self).clone() })
+    }
+
+    /// The words of key and voice; without a name, of the default voice.
+    pub(crate) fn words(&self, voice: Option<&str>) -> Lexicon {
+        self.lexicons.of_voice(voice.unwrap_or(&self.default_voice))
     }
 
     /// Whether names that a client gives are known; those it leaves out are.

@@ -36,7 +36,7 @@ pub(crate) use format::Asked;
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
 pub use note::{Gap, Note, Sound};
 pub(crate) use ring::Sound as SoundFrame;
-pub(crate) use session::Said;
+pub(crate) use session::{Refused, Said, text_options};
 pub use session::{Session, Setup};
 
 use crate::config::seconds;

@@ -97,7 +97,7 @@ impl Verbaliser {
             let look = Look::new(&self.text[..end], self.start, closed);
             let listed = self.lexicon.read(look.scan());
             let found = match listed {
-                Some((end, words)) => Verdict::Say(end.taken(), words),
+                Some((end, words)) => Verdict::Say(end.taken(), in_words(words, speech)),
                 None => verdict(look.scan(), &speech),
             };
             if look.went_beyond() {
@@ -172,6 +172,15 @@ impl Verbaliser {
             self.start = READ_CHARS;
         }
     }
+}
+
+/// What a list has for a word; digits in it are read by the rules.
+fn in_words(listed: String, speech: Speech) -> String {
+    if !listed.contains(|c: char| c.is_ascii_digit()) {
+        return listed;
+    }
+    let listed: Vec<char> = listed.chars().collect();
+    Verbaliser::aside(speech, &listed)
 }
 
 /// How many characters rules have looked at since the last call, on this thread.

@@ -18,11 +18,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::bundle::{Bundle, Opened};
+use engine::text::Lexicon;
 use engine::{Event, Events, Handle, Request, StartError};
 
 use self::output::{Format, Recorder, Target};
 use super::progress::Progress;
 use super::speed::Stopwatch;
+use super::text::words;
 use super::{CommandError, bundle_root, tell};
 use crate::config::Config;
 
@@ -84,6 +86,9 @@ struct Voicing {
     /// Name of a style
     #[arg(long)]
     style: Option<String>,
+    /// JSON file of words with a form of their own, as for `dovecote text`
+    #[arg(long, value_name = "FILE")]
+    lexicon: Option<PathBuf>,
     /// Decides all draws: the same seed and text give the same sound
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -99,7 +104,8 @@ struct Voicing {
 }
 
 impl Voicing {
-    fn apply(&self, request: Request) -> Request {
+    fn apply(&self, mut request: Request, lexicon: &Lexicon) -> Request {
+        request.options.lexicon = lexicon.clone();
         Request {
             voice: self.voice.clone(),
             language: self.language.clone(),
@@ -144,6 +150,7 @@ fn speak(
     bundle: Bundle,
     config: &Config,
 ) -> Result<Stopwatch, CommandError> {
+    let words = words(args.voicing.lexicon.as_deref(), config)?;
     let visible = io::stderr().is_terminal();
     let engine = start(bundle, config, visible)?;
     let progress = Progress::speaking(visible);
@@ -153,14 +160,14 @@ fn speak(
             let piped = args.output == Path::new(STANDARD);
             let request = if piped { Request::whole(text) } else { Request::file(text) };
             let watch = Stopwatch::start();
-            let (_, events) = engine.open(args.voicing.apply(request))?;
+            let (_, events) = engine.open(args.voicing.apply(request, &words))?;
             record(&events, Recorder::create(&args.output, target)?, watch, &progress)
         }
         Source::Live(from) => {
             let mut pipe = live::open(&from)?;
             // Shared with the thread that reads: whoever drops it last stops it.
             let engine = Arc::new(engine);
-            let (id, events) = engine.open(args.voicing.apply(Request::live()))?;
+            let (id, events) = engine.open(args.voicing.apply(Request::live(), &words))?;
             let recorder = Recorder::create(&args.output, target)?;
             let first = pipe.next().map_err(CommandError::io(&from))?;
             let watch = Stopwatch::start();
@@ -169,7 +176,7 @@ fn speak(
             record(&events, recorder, watch, &progress)
         }
         Source::Lines { lines, folder } => {
-            let request = |text| args.voicing.apply(Request::file(text));
+            let request = |text| args.voicing.apply(Request::file(text), &words);
             batch::speak(&engine, &lines, &folder, target, request, &progress)
         }
     }?;

@@ -20,6 +20,7 @@ pub(super) struct Message {
     pub(super) max_buffer_delay_ms: Option<f64>,
     pub(super) add_timestamps: Option<bool>,
     pub(super) generation_config: Option<GenerationConfig>,
+    pub(super) pronunciation_dict_id: Option<String>,
 }
 
 /// `voice`: its id, alone or in an object.
@@ -63,6 +64,12 @@ pub(super) struct GenerationConfig {
 }
 
 impl Message {
+    /// The list of words that it asks for.
+    pub(super) fn dictionaries(&self) -> Option<Vec<String>> {
+        let id = self.pronunciation_dict_id.as_ref().filter(|id| !id.is_empty());
+        id.map(|id| vec![id.clone()])
+    }
+
     /// Whether it has nothing to say but that there is no more.
     pub(super) fn only_ends(&self) -> bool {
         let says = self.transcript.as_deref().is_some_and(|text| !text.trim().is_empty());

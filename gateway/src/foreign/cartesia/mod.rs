@@ -24,10 +24,13 @@ use super::contexts::{Context, Contexts};
 use super::names::Voices;
 use super::{Dialect, Greeting, NAME_BYTES_MAX, Step, Unwelcome, start, text_frame};
 use crate::error::Code;
-use crate::protocol::event::{Commit, ErrorEvent, Options, ServerEvent};
+use crate::protocol::event::{Commit, ErrorEvent, Options, ServerEvent, TextRules};
 use crate::protocol::{Frame, SoundFrame, payload};
 use asked::{Message, format};
 use messages::fault;
+
+/// The field that names a list of words.
+const DICTIONARY: &str = "pronunciation_dict_id";
 
 /// Cartesia's protocol for one connection.
 pub(crate) struct Cartesia {
@@ -85,6 +88,7 @@ impl Cartesia {
             voice: self.voices.find(voice),
             language: message.language.clone(),
             speed: message.generation_config.as_ref().and_then(|config| config.speed),
+            text: TextRules { dictionaries: message.dictionaries(), ..TextRules::default() },
             ..Options::default()
         };
         let spoken = Spoken { wants_words: false, writing: 1, speaking: 1, at: now };
@@ -114,7 +118,10 @@ impl Cartesia {
         Some(match error.code {
             // All of its text was spoken; it only lacked its end.
             Code::CtxIdle => done(&context.name),
-            code => self.error(Some(&context.name), code, &error.message),
+            code => {
+                let message = error.message.replace("text.dictionaries", DICTIONARY);
+                self.error(Some(&context.name), code, &message)
+            }
         })
     }
 }

@@ -322,3 +322,34 @@ fn a_server_that_goes_down_speaks_to_the_end() {
     assert_eq!(types(&rig.heard()), ["chunk", "done"]);
     assert_eq!(rig.close, Some(1_012));
 }
+
+#[test]
+fn a_list_of_words_is_one_of_the_settings_or_refused_by_its_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("words.json");
+    std::fs::write(&file, r#"{"nginx": "engine x"}"#).unwrap();
+    let mut config = Gateway::default();
+    config.lexicon.dictionaries.insert("pd_1".into(), file);
+    let mut rig = Rig::with(Cartesia::make, &config);
+    rig.send(&message("a", "nginx", &json!({"pronunciation_dict_id": "pd_1"})));
+    rig.send(&message("b", "nginx", &json!({"pronunciation_dict_id": null})));
+    let said = |rig: &Rig, at| engine::text::sanitize("nginx", &rig.opened(at).0.options);
+    assert_eq!((said(&rig, 1).as_str(), said(&rig, 2).as_str()), ("engine x.", "nginx."));
+    rig.send(&message("c", "nginx", &json!({"pronunciation_dict_id": "pd_2"})));
+    let [error] = &rig.heard()[..] else { panic!() };
+    assert_eq!((&error["context_id"], &error["error_code"]), (&json!("c"), &json!("bad_option")));
+    let says = error["message"].as_str().unwrap();
+    assert!(says.starts_with("pronunciation_dict_id: \"pd_2\" is not there"), "{says}");
+}
+
+#[test]
+fn tags_are_obeyed_or_dropped_and_no_client_hears_of_it() {
+    let mut rig = rig();
+    let text = "<speed ratio=\"1.5\"/><emotion value=\"angry\"/>Code <spell>AB1</spell>, <break time=\"1s\"/>go.";
+    rig.send(&message("a", text, &json!({})));
+    let options = &rig.opened(1).0.options;
+    assert_eq!(engine::text::sanitize(text, options), "Code AB one, go.");
+    let notice = engine::text::Notice { what: "speed".into(), from: 0, to: 20 };
+    rig.engine(1, Event::Notice(notice));
+    assert!(rig.heard().is_empty());
+}

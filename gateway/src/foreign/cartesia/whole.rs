@@ -8,7 +8,7 @@ use engine::{Request, Summary};
 use serde_json::{Value, json};
 
 use super::asked::{Message, OutputFormat, format, samples};
-use super::{Cartesia, fault, messages};
+use super::{Cartesia, DICTIONARY, fault, messages};
 use crate::error::Code;
 use crate::foreign::names::Voices;
 use crate::foreign::whole::{Asking, Framing, Refused, Timing, Whole, Word, server_sent, text};
@@ -62,13 +62,17 @@ fn whole(
     framing: Option<Box<dyn Framing>>,
 ) -> Result<Whole, Refused> {
     let voices = Voices::of(asking.config, asking.catalogue);
+    let dictionaries = message.dictionaries().unwrap_or_default();
+    let lexicon = asking.catalogue.lexicons.named(&dictionaries);
+    let lexicon = lexicon.map_err(|reason| refused(&format!("{DICTIONARY}: {reason}")))?;
     let text = text("transcript", message.transcript, asking.config);
     let speed = message.generation_config.and_then(|config| config.speed);
-    let request = Request {
+    let mut request = Request {
         voice: voices.find(message.voice.and_then(|voice| voice.id).as_deref()),
         language: message.language,
         ..Request::whole(text.map_err(|reason| refused(&reason))?)
     };
+    request.options.lexicon = lexicon;
     let ignored = speed.filter(|speed| *speed != 1.0).map(|_| "generation_config.speed");
     Ok(Whole { request, shape, framing, ignored: ignored.into_iter().collect() })
 }
@@ -201,6 +205,11 @@ mod tests {
             (Cartesia::events, long, "speech.max_input_chars"),
             (Cartesia::bytes, json!({"transcript": ""}), "transcript has 0 characters"),
             (Cartesia::bytes, json!({"transcript": 7}), "invalid type"),
+            (
+                Cartesia::bytes,
+                json!({"transcript": "Hi.", "pronunciation_dict_id": "pd_1"}),
+                "pronunciation_dict_id: \"pd_1\" is not there",
+            ),
         ] {
             let Err(Refused { status, body }) = asked(read, &body) else { panic!("{says}") };
             assert_eq!((status, &body["status_code"]), (400, &json!(400)));

@@ -28,7 +28,7 @@ use super::names::Voices;
 use super::{Dialect, Greeting, NAME_BYTES_MAX, Step, Unwelcome, text_frame};
 use crate::error::Code;
 use crate::protocol::event::{
-    ClientEvent, Commit, EndSession, ErrorEvent, Options, Ping, ServerEvent,
+    ClientEvent, Commit, EndSession, ErrorEvent, Options, Ping, ServerEvent, TextRules,
 };
 use crate::protocol::{Frame, SoundFrame, payload};
 
@@ -59,7 +59,24 @@ struct Message {
     close_context: Option<bool>,
     close_socket: Option<bool>,
     voice_settings: Option<VoiceSettings>,
+    pronunciation_dictionary_locators: Option<Vec<Locator>>,
 }
+
+/// Which list of words goes before the server's own; its versions are not told apart.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Locator {
+    pronunciation_dictionary_id: String,
+}
+
+/// The lists that a message asks for, the first before the others.
+fn dictionaries(locators: Option<&Vec<Locator>>) -> Option<Vec<String>> {
+    let ids = locators?.iter().map(|locator| locator.pronunciation_dictionary_id.clone());
+    Some(ids.collect::<Vec<_>>()).filter(|ids| !ids.is_empty())
+}
+
+/// The field that names lists of words.
+const DICTIONARIES: &str = "pronunciation_dictionary_locators";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -138,6 +155,10 @@ impl ElevenLabs {
         let options = Options {
             voice: self.voices.find(self.asked.voice.as_deref()),
             speed: message.voice_settings.as_ref().and_then(|settings| settings.speed),
+            text: TextRules {
+                dictionaries: dictionaries(message.pronunciation_dictionary_locators.as_ref()),
+                ..self.asked.options.text.clone()
+            },
             ..self.asked.options.clone()
         };
         let format = self.asked.sound.samples;
@@ -182,7 +203,8 @@ impl ElevenLabs {
             return vec![end];
         }
         let name = (!self.is_single).then_some(context.name.as_str());
-        let mut frames = vec![told_of(name, error.code, &error.message), end];
+        let message = error.message.replace("text.dictionaries", DICTIONARIES);
+        let mut frames = vec![told_of(name, error.code, &message), end];
         if self.is_single {
             self.has_failed = true;
             frames.push(Frame::Close { code: POLICY, reason: error.code.name() });

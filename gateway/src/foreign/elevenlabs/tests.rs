@@ -321,3 +321,44 @@ fn files_are_whole_in_pieces() {
         assert!(messages.len() > 3, "{name}: {} messages", messages.len());
     }
 }
+
+#[test]
+fn lists_of_words_are_those_of_the_settings_or_refused_by_their_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("words.json");
+    std::fs::write(&file, r#"{"nginx": "engine x"}"#).unwrap();
+    let mut config = Gateway::default();
+    config.lexicon.dictionaries.insert("d_1".into(), file);
+    let mut rig = Rig::from(ElevenLabs::multi, PIPECAT, &config);
+    let open = |rig: &mut Rig, name: &str, ids: &[&str]| {
+        let locators: Vec<Value> = ids
+            .iter()
+            .map(|id| json!({"pronunciation_dictionary_id": id, "version_id": "v"}))
+            .collect();
+        rig.send(&json!({
+            "text": " ", "context_id": name, "pronunciation_dictionary_locators": locators,
+        }));
+    };
+    open(&mut rig, "a", &["d_1"]);
+    open(&mut rig, "b", &[]);
+    let said = |rig: &Rig, at| engine::text::sanitize("nginx", &rig.opened(at).0.options);
+    assert_eq!((said(&rig, 1).as_str(), said(&rig, 2).as_str()), ("engine x.", "nginx."));
+    assert!(heard(&mut rig).is_empty());
+    open(&mut rig, "c", &["d_1", "d_2"]);
+    let messages = rig.heard();
+    let says = messages[0]["message"].as_str().unwrap();
+    assert!(says.starts_with("pronunciation_dictionary_locators: \"d_2\" is not there"), "{says}");
+    assert_eq!((&messages[0]["contextId"], &messages[1]["isFinal"]), (&json!("c"), &json!(true)));
+}
+
+#[test]
+fn numbers_stay_as_they_are_where_the_address_wants_it() {
+    for (normalization, spoken) in
+        [("auto", "Room five."), ("on", "Room five."), ("off", "Room 5.")]
+    {
+        let query = format!("output_format=pcm_24000&apply_text_normalization={normalization}");
+        let mut rig = rig([PIPECAT[0], &query, ""]);
+        open(&mut rig, "a");
+        assert_eq!(engine::text::sanitize("Room 5", &rig.opened(1).0.options), spoken);
+    }
+}

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::asked::{DEFAULT_FORMAT, Sound, voice_in};
-use super::{ElevenLabs, VoiceSettings};
+use super::{DICTIONARIES, ElevenLabs, Locator, VoiceSettings, dictionaries};
 use crate::error::Code;
 use crate::foreign::names::Voices;
 use crate::foreign::parameter;
@@ -34,6 +34,7 @@ struct Body {
     seed: Option<u64>,
     apply_text_normalization: Option<String>,
     voice_settings: Option<VoiceSettings>,
+    pronunciation_dictionary_locators: Option<Vec<Locator>>,
 }
 
 impl ElevenLabs {
@@ -70,12 +71,15 @@ fn whole(asking: &Asking<'_>, framing: Option<Box<dyn Framing>>) -> Result<Whole
     let text = text("text", body.text, asking.config).map_err(bad)?;
     let rules = TextOptions::default();
     let verbalize = rules.verbalize && body.apply_text_normalization.as_deref() != Some("off");
+    let names = dictionaries(body.pronunciation_dictionary_locators.as_ref()).unwrap_or_default();
+    let lexicon = asking.catalogue.lexicons.named(&names);
+    let lexicon = lexicon.map_err(|reason| bad(format!("{DICTIONARIES}: {reason}")))?;
     let voices = Voices::of(asking.config, asking.catalogue);
     let request = Request {
         voice: voices.find(voice_in(asking.path).as_deref()),
         language: body.language_code,
         seed: body.seed.unwrap_or_default(),
-        options: TextOptions { verbalize, ..rules },
+        options: TextOptions { verbalize, lexicon, ..rules },
         ..Request::whole(text)
     };
     let speed = body.voice_settings.and_then(|settings| settings.speed);

@@ -27,6 +27,8 @@ mod tests;
 mod text_rules;
 mod writing;
 
+pub(crate) use text_rules::{Refused, text_options};
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;

@@ -66,7 +66,8 @@ impl Session {
         context.manner = manner(&options);
         self.live.insert(handle, context);
         self.timers.set(Timer::ContextIdle(handle), now + settled.context_idle);
-        let mut request = Box::new(request(&options, &settled, open.priority));
+        let mut request =
+            Box::new(request(&options, &settled, &self.setup.catalogue, open.priority));
         if let Some(said) = open.prosody_from.and_then(|id| self.last_said(&id)) {
             request.prefix = Some(said);
         }

@@ -148,10 +148,17 @@ pub(super) fn manner(options: &Options) -> Manner {
 }
 
 /// The request to the engine.
-pub(super) fn request(options: &Options, settled: &Settled, priority: Option<u8>) -> Request {
+pub(super) fn request(
+    options: &Options,
+    settled: &Settled,
+    catalogue: &Catalogue,
+    priority: Option<u8>,
+) -> Request {
     let mut request = Request::live();
-    let base = request.options.clone();
-    request.options = text_options(&options.text, options.language.as_deref(), base)
+    let lexicon = catalogue.words(options.voice.as_deref());
+    let base = TextOptions { lexicon, ..request.options.clone() };
+    let language = options.language.as_deref();
+    request.options = text_options(&options.text, language, base, &catalogue.lexicons)
         .expect("the options of session and context were checked as they came; this is a bug");
     if let Some(initial_ms) = options.initial_ms {
         request.begin_after(Duration::from_millis(initial_ms));
@@ -180,7 +187,8 @@ pub(super) fn request(options: &Options, settled: &Settled, priority: Option<u8>
 }
 
 fn check(options: &Options, catalogue: &Catalogue) -> Result<(), Box<ErrorEvent>> {
-    text_options(&options.text, options.language.as_deref(), TextOptions::default())
+    let (language, base) = (options.language.as_deref(), TextOptions::default());
+    text_options(&options.text, language, base, &catalogue.lexicons)
         .map_err(|refused| bad(refused.field, &refused.reason))?;
     catalogue.check(&Names {
         model: options.model.as_deref(),

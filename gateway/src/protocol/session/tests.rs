@@ -722,3 +722,42 @@ fn the_limits_of_a_key_hold_across_its_sessions() {
     theirs.send(json!({"type": "context.open", "ctx": "a"}));
     assert_eq!((theirs.errors().len(), theirs.texts("context.opened").len()), (1, 1));
 }
+
+#[test]
+fn what_of_a_text_has_no_effect_is_told() {
+    let mut rig = Rig::started();
+    rig.send(open("a"));
+    rig.send(text("a", 0, "Say <phoneme ph=\"x\">tomato</phoneme>."));
+    rig.engine(1, Event::Notice(engine::text::Notice { what: "phoneme".into(), from: 4, to: 20 }));
+    let notice = rig.texts("context.notice")[0];
+    let text = json!({"from": 4, "to": 20});
+    assert_eq!(
+        (&notice["ctx"], &notice["what"], &notice["text"]),
+        (&json!("a"), &json!("phoneme"), &text)
+    );
+}
+
+#[test]
+fn words_of_a_context_take_the_place_of_those_of_its_session() {
+    let mut rig = Rig::started();
+    let mut lexicon = json!({"nginx": "engine x"});
+    let said = |rig: &mut Rig, ctx: &str, lexicon: &Value| {
+        rig.send(json!({"type": "context.open", "ctx": ctx, "text": {"lexicon": lexicon}}));
+        rig.outputs.iter().rev().find_map(|output| match output {
+            Output::Open { request, .. } => {
+                Some(engine::text::sanitize("nginx a1", &request.options))
+            }
+            _ => None,
+        })
+    };
+    assert_eq!(said(&mut rig, "a", &lexicon).as_deref(), Some("engine x A one."));
+    lexicon = json!([{"pattern": "a(\\d)", "spoken": "number $1"}]);
+    assert_eq!(said(&mut rig, "b", &lexicon).as_deref(), Some("nginx number one."));
+    rig.send(json!({"type": "context.open", "ctx": "c", "text": {"lexicon": [{"pattern": "(", "spoken": ""}]}}));
+    let error = rig.texts("error")[0];
+    assert_eq!((&error["code"], &error["ctx"]), (&json!("bad_option"), &json!("c")));
+    assert!(
+        error["message"].as_str().unwrap().starts_with("text.lexicon: entry 0, \"(\""),
+        "{error}"
+    );
+}

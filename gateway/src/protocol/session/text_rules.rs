@@ -1,26 +1,27 @@
 //! What a client asks to be done to its text, checked and put into the engine's terms.
 
-use engine::text::lexicon::{Entry, Written};
 use engine::text::{Lexicon, Locale, TextOptions};
 
-use crate::protocol::event::{ListedForms, TextRules};
+use crate::lexicon::{Lexicons, compile};
+use crate::protocol::event::TextRules;
 
 /// What cannot be had: the field below `text`, and why.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused {
-    pub(super) field: &'static str,
-    pub(super) reason: String,
+pub(crate) struct Refused {
+    pub(crate) field: &'static str,
+    pub(crate) reason: String,
 }
 
 /// The engine's options for a text. `language` is what the request names: with a region (`en-GB`) it names the locale too,
-/// unless the rules do.
+/// unless the rules do. Words of the rules go before those of `base`.
 ///
 /// # Errors
-/// An unknown value of `verbalize`, an unknown locale, a lexicon that is too long or has a bad pattern.
-pub(super) fn text_options(
+/// An unknown value of `verbalize`, an unknown locale or dictionary, a lexicon that is too long or has a bad pattern.
+pub(crate) fn text_options(
     rules: &TextRules,
     language: Option<&str>,
     base: TextOptions,
+    lexicons: &Lexicons,
 ) -> Result<TextOptions, Refused> {
     let verbalize = match rules.verbalize.as_deref() {
         None => base.verbalize,
@@ -39,46 +40,26 @@ pub(super) fn text_options(
                 .map_err(|e| Refused { field: "text.locale", reason: e.to_string() })?,
         ),
     };
-    let lexicon = match &rules.lexicon {
-        None => base.lexicon,
-        Some(forms) => lexicon(forms)?,
+    let mut lexicon = match &rules.lexicon {
+        None => Lexicon::default(),
+        Some(forms) => compile(forms, &lexicons.limits)
+            .map_err(|reason| Refused { field: "text.lexicon", reason })?,
     };
+    if let Some(names) = &rules.dictionaries {
+        let named = lexicons.named(names);
+        let named = named.map_err(|reason| Refused { field: "text.dictionaries", reason })?;
+        lexicon = lexicon.over(&named);
+    }
     Ok(TextOptions {
         markdown: rules.markdown.unwrap_or(base.markdown),
         emoji: rules.emoji.unwrap_or(base.emoji),
         ssml: rules.ssml.unwrap_or(base.ssml),
         verbalize,
         locale,
-        lexicon,
+        lexicon: lexicon.over(&base.lexicon),
         inline_words: rules.inline_words,
         ..base
     })
-}
-
-fn lexicon(forms: &ListedForms) -> Result<Lexicon, Refused> {
-    let word = |(word, spoken): (&String, &String)| Entry {
-        written: Written::Word(word.clone()),
-        spoken: spoken.clone(),
-    };
-    let entries = match forms {
-        ListedForms::Words(words) => words.iter().map(word).collect(),
-        ListedForms::Entries(entries) => {
-            let entry = |entry: &crate::protocol::event::ListedForm| {
-                let written = match (&entry.word, &entry.pattern) {
-                    (Some(word), None) => Written::Word(word.clone()),
-                    (None, Some(pattern)) => Written::Pattern(pattern.clone()),
-                    _ => return Err(refused("an entry has either `word` or `pattern`".to_owned())),
-                };
-                Ok(Entry { written, spoken: entry.spoken.clone() })
-            };
-            entries.iter().map(entry).collect::<Result<_, _>>()?
-        }
-    };
-    Lexicon::new(entries).map_err(|e| refused(e.to_string()))
-}
-
-fn refused(reason: String) -> Refused {
-    Refused { field: "text.lexicon", reason }
 }
 
 #[cfg(test)]
@@ -89,7 +70,7 @@ mod tests {
 
     fn options(rules: Value, language: Option<&str>) -> Result<TextOptions, Refused> {
         let rules: TextRules = serde_json::from_value(rules).unwrap();
-        text_options(&rules, language, TextOptions::default())
+        text_options(&rules, language, TextOptions::default(), &Lexicons::default())
     }
 
     #[test]
@@ -118,9 +99,15 @@ mod tests {
             (
                 json!({"lexicon": [{"pattern": "(", "spoken": ""}]}),
                 "text.lexicon",
-                "entry 0: no pattern",
+                "entry 0, \"(\": no pattern",
             ),
             (json!({"lexicon": [{"spoken": "x"}]}), "text.lexicon", "either `word` or `pattern`"),
+            (
+                json!({"lexicon": {"x".repeat(101): "y"}}),
+                "text.lexicon",
+                "entry 0: more than 100 characters written (lexicon.max_written_chars)",
+            ),
+            (json!({"dictionaries": ["names"]}), "text.dictionaries", "\"names\" is not there"),
         ] {
             let refused = options(rules, None).unwrap_err();
             assert_eq!(refused.field, field);

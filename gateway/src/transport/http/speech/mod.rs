@@ -46,13 +46,17 @@ pub(crate) async fn speak(
         Ok(body) => body,
         Err(rejection) => return unread(&rejection, server.config.server.max_body_bytes),
     };
-    let catalogue = server.voices.catalogue().seen_by(caller.key());
+    let catalogue = server.catalogue_for(&caller);
     let spoken = match Spoken::parse(&body, &server.config.speech, &catalogue) {
         Ok(spoken) => spoken,
         Err(refusal) => return refusal.into_response(),
     };
     let whole = Whole {
-        request: Request { voice: Some(spoken.voice), ..Request::whole(spoken.text) },
+        request: Request {
+            voice: Some(spoken.voice),
+            options: spoken.options,
+            ..Request::whole(spoken.text)
+        },
         shape: Shape::File(spoken.format),
         framing: match spoken.framing {
             Framing::Audio => None,
@@ -80,7 +84,7 @@ pub(crate) fn reads(read: Read) -> MethodRouter<Arc<Server>> {
                 Ok(body) => body,
                 Err(rejection) => return unread(&rejection, server.config.server.max_body_bytes),
             };
-            let catalogue = server.voices.catalogue().seen_by(caller.key());
+            let catalogue = server.catalogue_for(&caller);
             let asking = Asking {
                 path: uri.path(),
                 query: uri.query().unwrap_or_default(),
@@ -107,7 +111,7 @@ async fn perform(
     catalogue: &Catalogue,
     whole: Whole,
 ) -> Response {
-    let Whole { request, shape, framing, ignored } = whole;
+    let Whole { mut request, shape, framing, ignored } = whole;
     let bad = |code, message: &str| problem(StatusCode::BAD_REQUEST, code, None, message);
     let names = Names {
         model: None,
@@ -134,6 +138,8 @@ async fn perform(
         return too_many(&over);
     }
     access.voice(request.voice.as_deref());
+    let own = std::mem::take(&mut request.options.lexicon);
+    request.options.lexicon = own.over(&catalogue.words(request.voice.as_deref()));
     let events = match server.engine.open(request) {
         Ok((_, events)) => events,
         Err(error @ engine::Error::Option { .. }) => return bad("bad_value", &error.to_string()),

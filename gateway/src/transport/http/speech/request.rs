@@ -2,11 +2,13 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
+use engine::text::TextOptions;
 use serde::Deserialize;
 
 use crate::config::Speech;
 use crate::container::FileFormat;
-use crate::protocol::{Catalogue, mend_surrogates};
+use crate::protocol::event::TextRules;
+use crate::protocol::{Catalogue, mend_surrogates, text_options};
 use crate::transport::http::problem;
 
 /// What a request gets that says nothing, as OpenAI has it.
@@ -25,6 +27,9 @@ struct Asked {
     response_format: Option<String>,
     stream_format: Option<String>,
     speed: Option<f64>,
+    /// Ours: how the text is read, as in `context.open`.
+    #[serde(default)]
+    text: TextRules,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,6 +55,8 @@ pub(super) struct Spoken {
     pub(super) voice: String,
     pub(super) format: FileFormat,
     pub(super) framing: Framing,
+    /// How the text is read; without the words of key and voice.
+    pub(super) options: TextOptions,
 }
 
 /// A request that cannot.
@@ -90,6 +97,8 @@ impl Spoken {
             voice: voice(asked.voice, settings, catalogue)?,
             format: format(asked.response_format.as_deref().unwrap_or(DEFAULT_FORMAT))?,
             framing: framing(asked.stream_format.as_deref())?,
+            options: text_options(&asked.text, None, TextOptions::default(), &catalogue.lexicons)
+                .map_err(|refused| Refusal::of(refused.field, refused.reason))?,
         })
     }
 }
@@ -211,8 +220,20 @@ mod tests {
             voice: "ann".into(),
             format: FileFormat::Wav,
             framing: Framing::Audio,
+            options: TextOptions::default(),
         };
         assert_eq!(wanted, expected);
+    }
+
+    #[test]
+    fn a_text_is_read_as_it_is_asked_for() {
+        let options = |text: Value| parse(&with("text", text)).map(|spoken| spoken.options);
+        let rules = json!({"lexicon": {"nginx": "engine x"}, "locale": "en-GB"});
+        let said = engine::text::sanitize("nginx 1/2/2026", &options(rules).unwrap());
+        assert_eq!(said, "engine x the first of February twenty twenty-six.");
+        let refused = options(json!({"lexicon": [{"pattern": "[", "spoken": ""}]})).unwrap_err();
+        assert_eq!(refused.param, Some("text.lexicon"));
+        assert!(refused.message.starts_with("entry 0"), "{}", refused.message);
     }
 
     #[cfg(feature = "mp3")]
