@@ -5,11 +5,19 @@ import asyncio
 import importlib
 import sys
 
+from .authority import Authority
 from .server import Servers
 from .suite import Case, play
 
 # Modules by the clients in them, in the order in which they are played: those of SDKs, and those of agent frameworks.
-SDKS = ["native_python", "native_resume", "openai_sdk", "openai_node", "cartesia_sdk", "cartesia_node", "elevenlabs_sdk", "deepgram_sdk", "deepgram_node"]
+SDKS = [
+    "native_python", "native_resume",
+    "openai_sdk", "openai_node",
+    "cartesia_sdk", "cartesia_node",
+    "elevenlabs_sdk", "elevenlabs_http", "elevenlabs_node",
+    "deepgram_sdk", "deepgram_http", "deepgram_node",
+    "tontaube_script",
+]  # fmt: skip
 FRAMEWORKS = [
     "native_pipecat",
     "openai_pipecat", "openai_livekit",
@@ -26,12 +34,15 @@ async def main() -> int:
     parser.add_argument("-v", "--verbose", action="store_true", help="tell where a case failed")
     parser.add_argument("--sdks", action="store_true", help="without the agent frameworks")
     arguments = parser.parse_args()
+    authority = Authority()
+    authority.be_trusted()
     modules = SDKS if arguments.sdks else SDKS + FRAMEWORKS
     cases = [case for case in cases_of(modules) if is_wanted(case, arguments.clients)]
     if not cases:
         parser.error(f"no client is called {' or '.join(arguments.clients)}")
-    async with Servers() as servers:
+    async with Servers(authority) as servers:
         passed = [await play(case, servers, arguments.verbose) for case in cases]
+    authority.close()
     print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed")
     return 0 if all(passed) else 1
 

@@ -24,3 +24,4 @@ async def make(server: Server, key: str = KEY) -> AsyncIterator[tts.TTS]:
 
 livekit_rig.add_turns(suite, make)
 livekit_rig.add_refusals(suite, make, lambda server: make(server, "wrong"))
+livekit_rig.add_unknown_voice(suite, make)

@@ -21,6 +21,7 @@ def make_of_tokens(server: Server) -> CartesiaTTSService:
 
 pipecat_rig.add_turns(suite, make)
 pipecat_rig.add_refusals(suite, make, lambda server: make(server, "wrong"))
+pipecat_rig.add_unknown_voice(suite, make, pipecat_rig.NAMES_VOICES)
 pipecat_agent.add_contexts(suite, {"sentences": make, "tokens": make_of_tokens})
 
 

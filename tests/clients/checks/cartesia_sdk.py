@@ -3,7 +3,7 @@
 import base64
 import itertools
 
-from cartesia import AsyncCartesia
+from cartesia import APIStatusError, AsyncCartesia
 from websockets.exceptions import InvalidStatus
 
 from . import sound, texts
@@ -54,6 +54,13 @@ async def turns(servers: Servers) -> None:
     async with client(server) as ai, ai.tts.websocket_connect() as socket:
         await whole_turn(socket, server, texts.SHORT)
         await whole_turn(socket, server, texts.LONG)
+
+
+@suite.case("short turn over TLS, by one address")
+async def over_tls(servers: Servers) -> None:
+    server = await servers.get("fast+tls")
+    async with AsyncCartesia(api_key=KEY, base_url=server.http) as ai, ai.tts.websocket_connect() as socket:
+        await whole_turn(socket, server, texts.SHORT)
 
 
 @suite.case("voice as an object, other formats")
@@ -109,13 +116,13 @@ async def cancel(servers: Servers) -> None:
     latest = await server.latest()
     async with client(server) as ai, ai.tts.websocket_connect() as socket:
         context = open_context(socket)
-        await say(context, texts.LONG)
+        await say(context, texts.VERY_LONG)
         events = context.receive()
         await anext(events)
         assert (await server.held()).contexts == 1
         await context.cancel()
         await server.until_idle()
-        sound.check_broken_off(await server.contexts(latest), texts.LONG)
+        sound.check_broken_off(await server.contexts(latest), texts.VERY_LONG)
         await whole_turn(socket, server, texts.SHORT)
 
 
@@ -127,11 +134,11 @@ async def leave(servers: Servers) -> None:
     options = {"close_timeout": 0.5}
     async with client(server) as ai, ai.tts.websocket_connect(websocket_connection_options=options) as socket:
         context = open_context(socket)
-        await say(context, texts.LONG)
+        await say(context, texts.VERY_LONG)
         events = context.receive()
         await anext(events)
     await server.until_idle()
-    sound.check_broken_off(await server.contexts(latest), texts.LONG)
+    sound.check_broken_off(await server.contexts(latest), texts.VERY_LONG)
 
 
 @suite.case("barge-in after the end, then another turn")
@@ -145,19 +152,54 @@ async def cancel_late(servers: Servers) -> None:
         await whole_turn(socket, server, texts.SHORT)
 
 
-@suite.case("refused: no good key, no room, a format that is none")
+@suite.case("refused: no good key, no room, unknown voice, format")
 async def refusals(servers: Servers) -> None:
-    closed, small, fast = [await servers.get(kind) for kind in ("closed", "small", "fast")]
+    closed, small, strict, fast = [await servers.get(kind) for kind in ("closed", "small", "strict", "fast")]
     async with client(closed, "wrong") as ai:
         assert await status(ai) == 401
     async with client(small) as ai, ai.tts.websocket_connect():
         assert await status(ai) == 503
+    async with client(strict) as ai, ai.tts.websocket_connect() as socket:
+        assert VOICE in await complaint(open_context(socket))
     async with client(fast) as ai, ai.tts.websocket_connect() as socket:
-        context = open_context(socket, output_format={**FORMAT, "encoding": "pcm_s12be"})
-        await context.push(texts.SHORT)
-        (error,) = [event async for event in context.receive()]
-        assert error.type == "error" and error.status_code == 400 and "pcm_s16le" in error.message, error
+        assert "pcm_s16le" in await complaint(open_context(socket, output_format={**FORMAT, "encoding": "pcm_s12be"}))
         await whole_turn(socket, fast, texts.SHORT)
+
+
+async def complaint(context) -> str:
+    """What the server says of a context that it refuses."""
+    await context.push(texts.SHORT)
+    (error,) = [event async for event in context.receive()]
+    assert error.type == "error" and error.status_code == 400, error
+    return error.message
+
+
+@suite.case("refused over HTTP: no good key, unknown voice, no room")
+async def http_refusals(servers: Servers) -> None:
+    closed, small, strict = [await servers.get(kind) for kind in ("closed", "small", "strict")]
+    asked = {"model_id": "sonic-3", "voice": VOICE, "transcript": texts.SHORT, "output_format": FORMAT}
+    async with client(small) as busy, busy.tts.websocket_connect():
+        for server, key, status in ((closed, "wrong", 401), (strict, KEY, 400), (small, KEY, 503)):
+            async with client(server, key) as ai:
+                try:
+                    await ai.with_options(max_retries=0).tts.generate(**asked)
+                except APIStatusError as error:
+                    assert error.status_code == status, error
+                else:
+                    raise AssertionError(f"the server took what it has to refuse with {status}")
+
+
+@suite.case("barge-in over HTTP")
+async def http_barge_in(servers: Servers) -> None:
+    server = await servers.get("slow")
+    latest = await server.latest()
+    asked = {"model_id": "sonic-3", "voice": VOICE, "output_format": FORMAT}
+    async with client(server) as ai:
+        async with ai.tts.with_streaming_response.generate(transcript=texts.VERY_LONG, **asked) as answer:
+            await anext(answer.iter_bytes())
+            assert (await server.held()).contexts == 1
+        await server.until_idle()
+        sound.check_broken_off(await server.contexts(latest), texts.VERY_LONG)
 
 
 async def status(ai: AsyncCartesia) -> int:

@@ -15,3 +15,4 @@ def make(server: Server, key: str = KEY) -> DeepgramTTSService:
 
 pipecat_rig.add_turns(suite, make)
 pipecat_rig.add_refusals(suite, make, lambda server: make(server, "wrong"))
+pipecat_rig.add_unknown_voice(suite, make, pipecat_rig.NO_SOUND)

@@ -14,11 +14,12 @@ RATE = 24_000
 suite = Suite("deepgram-python")
 
 
+def environment(server: Server) -> DeepgramClientEnvironment:
+    return DeepgramClientEnvironment(base=server.http, production=server.ws, agent=server.ws, agent_rest=server.http)
+
+
 def connect(server: Server, key: str = KEY, **options: object):
-    environment = DeepgramClientEnvironment(
-        base=server.http, production=server.ws, agent=server.ws, agent_rest=server.http
-    )
-    client = AsyncDeepgramClient(api_key=key, environment=environment)
+    client = AsyncDeepgramClient(api_key=key, environment=environment(server))
     asked = {"model": "aura-2-thalia-en", "encoding": "linear16", "sample_rate": RATE, **options}
     return client.speak.v1.connect(**asked)
 
@@ -59,6 +60,13 @@ async def turns(servers: Servers) -> None:
         await socket.send_close()
 
 
+@suite.case("short turn over TLS")
+async def over_tls(servers: Servers) -> None:
+    server = await servers.get("fast+tls")
+    async with connect(server) as socket:
+        await whole_turn(socket, server, texts.SHORT)
+
+
 @suite.case("eight bits")
 async def mulaw(servers: Servers) -> None:
     server = await servers.get("fast")
@@ -75,7 +83,7 @@ async def clear(servers: Servers) -> None:
     server = await servers.get("slow")
     latest = await server.latest()
     async with connect(server) as socket:
-        await say(socket, texts.LONG)
+        await say(socket, texts.VERY_LONG)
         async for message in socket:
             if isinstance(message, bytes):
                 break
@@ -83,7 +91,7 @@ async def clear(servers: Servers) -> None:
         await socket.send_clear()
         await until(socket, "Cleared")
         await server.until_idle()
-        sound.check_broken_off(await server.contexts(latest), texts.LONG)
+        sound.check_broken_off(await server.contexts(latest), texts.VERY_LONG)
         # None of the old sound is in the new one.
         await whole_turn(socket, server, texts.SHORT)
 
@@ -93,13 +101,13 @@ async def close(servers: Servers) -> None:
     server = await servers.get("slow")
     latest = await server.latest()
     async with connect(server) as socket:
-        await say(socket, texts.LONG)
+        await say(socket, texts.VERY_LONG)
         async for message in socket:
             if isinstance(message, bytes):
                 break
         await socket.send_close()
         await server.until_idle()
-        sound.check_broken_off(await server.contexts(latest), texts.LONG)
+        sound.check_broken_off(await server.contexts(latest), texts.VERY_LONG)
 
 
 @suite.case("clear with nothing to clear")
@@ -112,10 +120,15 @@ async def clear_nothing(servers: Servers) -> None:
         await whole_turn(socket, server, texts.SHORT)
 
 
-@suite.case("refused: no good key, no room")
+@suite.case("refused: no good key, unknown voice, no room")
 async def refusals(servers: Servers) -> None:
-    closed, small = [await servers.get(kind) for kind in ("closed", "small")]
+    closed, strict, small = [await servers.get(kind) for kind in ("closed", "strict", "small")]
     assert await status(closed, "wrong") == 401
+    async with connect(strict) as socket:
+        await until(socket, "Metadata")
+        await say(socket, texts.SHORT)
+        error = await anext(aiter(socket))
+        assert error.type == "Error" and " is not one of v1, v2" in error.description, error
     async with connect(small):
         assert await status(small) == 503
 

@@ -24,6 +24,7 @@ async def make(server: Server, key: str = KEY, **options: object) -> AsyncIterat
 
 livekit_rig.add_turns(suite, make, pad_s=sound.CODEC_PAD_S, says_nothing=True)
 livekit_rig.add_refusals(suite, make, lambda server: make(server, "wrong"))
+livekit_rig.add_unknown_voice(suite, make)
 
 pcm = Suite("elevenlabs-livekit-pcm")
 livekit_rig.add_turns(pcm, lambda server: make(server, encoding="pcm_24000"), says_nothing=True)

@@ -1,10 +1,10 @@
 """ElevenLabs' Python SDK over its WebSocket, which it opens with TLS only."""
 
 import asyncio
-import os
 from collections.abc import Iterator
 
 from elevenlabs import ElevenLabs
+from elevenlabs.core.api_error import ApiError
 from websockets.exceptions import InvalidStatus
 
 from . import sound, texts
@@ -17,8 +17,6 @@ suite = Suite("elevenlabs-python")
 
 
 def pieces(server: Server, text: str, key: str = KEY, **options: object) -> Iterator[bytes]:
-    # The way in which every program of OpenSSL is told whom to trust.
-    os.environ["SSL_CERT_FILE"] = str(server.certificate)
     client = ElevenLabs(api_key=key, base_url=server.http)
     return client.text_to_speech.convert_realtime(VOICE, text=texts.tokens(text), **options)
 
@@ -52,22 +50,38 @@ async def leave(servers: Servers) -> None:
     latest = await server.latest()
 
     def begin() -> None:
-        stream = pieces(server, texts.LONG, output_format="pcm_24000")
+        stream = pieces(server, texts.VERY_LONG, output_format="pcm_24000")
         next(stream)
         stream.close()
 
     await asyncio.to_thread(begin)
     await server.until_idle()
-    sound.check_broken_off(await server.contexts(latest), texts.LONG)
+    sound.check_broken_off(await server.contexts(latest), texts.VERY_LONG)
     await whole_turn(server, texts.SHORT, output_format="pcm_24000")
 
 
-@suite.case("refused: no good key")
-async def bad_key(servers: Servers) -> None:
-    server = await servers.get("closed+tls")
+@suite.case("refused: no good key, unknown voice, no room")
+async def refusals(servers: Servers) -> None:
+    closed, strict, small = [await servers.get(kind) for kind in ("closed+tls", "strict+tls", "small+tls")]
+    assert await status(closed, "wrong") == 401
     try:
-        await asyncio.to_thread(lambda: list(pieces(server, texts.SHORT, "wrong")))
-    except InvalidStatus as error:
-        assert error.response.status_code == 401
+        await asyncio.to_thread(lambda: list(pieces(strict, texts.SHORT)))
+    except ApiError as error:
+        assert error.status_code == 1008 and error.body == "unknown_voice", error
     else:
-        raise AssertionError("the server took the connection")
+        raise AssertionError("the server took the voice")
+    stream = pieces(small, texts.VERY_LONG)
+    await asyncio.to_thread(next, stream)
+    assert await status(small) == 503
+    await asyncio.to_thread(stream.close)
+    await small.until_idle()
+    await whole_turn(small, texts.SHORT)
+
+
+async def status(server: Server, key: str = KEY) -> int:
+    """With what the server turns a connection away."""
+    try:
+        await asyncio.to_thread(lambda: list(pieces(server, texts.SHORT, key)))
+    except InvalidStatus as error:
+        return error.response.status_code
+    raise AssertionError("the server took the connection")

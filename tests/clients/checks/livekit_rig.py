@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 import numpy as np
-from livekit.agents import APIConnectOptions, APIStatusError, tts
+from livekit.agents import APIConnectOptions, APIError, APIStatusError, tts
 
 from . import sound, texts
 from .server import POLL_S, Server, Servers
@@ -82,6 +82,12 @@ def add_turns(
         async with make(server) as speaker:
             await whole_turn(speaker, server, texts.SHORT)
 
+    @suite.case("short turn over TLS")
+    async def tls(servers: Servers) -> None:
+        server = await servers.get("fast+tls")
+        async with make(server) as speaker:
+            await whole_turn(speaker, server, texts.SHORT)
+
     @suite.case("long turn, closed after its end, then another turn")
     async def long(servers: Servers) -> None:
         server = await servers.get("fast")
@@ -93,8 +99,11 @@ def add_turns(
         server = await servers.get("slow")
         async with make(server) as speaker:
             latest = await server.latest()
+            # What is not told is said to its end.
+            is_told = not (is_all_sent and says_nothing)
+            text = texts.VERY_LONG if is_told else texts.LONG
             async with Turn(speaker) as turn:
-                (turn.say if is_all_sent else turn.begin)(texts.LONG)
+                (turn.say if is_all_sent else turn.begin)(text)
                 pieces = turn.heard()
                 await anext(pieces)
                 assert (await server.held()).contexts > 0, "there is nothing to break off"
@@ -105,8 +114,8 @@ def add_turns(
             await server.until_idle()
             numbers = [context["number"] for context in interrupted]
             broken_off = [context for context in await server.contexts(latest) if context["number"] in numbers]
-            if not (is_all_sent and says_nothing):
-                sound.check_broken_off(broken_off, texts.LONG)
+            if is_told:
+                sound.check_broken_off(broken_off, text)
 
     @suite.case("barge-in in the middle, then another turn")
     async def barge_in(servers: Servers) -> None:
@@ -139,10 +148,20 @@ def add_refusals(suite: Suite, make: Make, make_with_bad_key: Make) -> None:
                 assert (await refusal(second)).status_code == 503
 
 
-async def refusal(speaker: tts.TTS) -> APIStatusError:
+def add_unknown_voice(suite: Suite, make: Make) -> None:
+    """Adds a voice that the server does not have. Each plugin tells of it in its own way, and none plays anything."""
+
+    @suite.case("refused: unknown voice")
+    async def unknown_voice(servers: Servers) -> None:
+        server = await servers.get("strict")
+        async with make(server) as speaker:
+            await refusal(speaker, APIError)
+
+
+async def refusal(speaker: tts.TTS, kind: type[APIError] = APIStatusError) -> APIError:
     """The error with which a turn must end."""
     try:
         await whole(speaker, texts.SHORT)
-    except APIStatusError as error:
+    except kind as error:
         return error
-    raise AssertionError("there was no APIStatusError")
+    raise AssertionError(f"there was no {kind.__name__}")

@@ -30,11 +30,13 @@ AT_ONCE = {"flow": {"max_ahead_ms": 60_000}}
 
 
 def make(server: Server | Wire, key: str = KEY, **options: object) -> DovecoteTTSService:
-    return DovecoteTTSService(url=server.http, api_key=key, options=AT_ONCE, **options)
+    return DovecoteTTSService(url=server.http, api_key=key, **{"options": AT_ONCE, **options})
 
 
 pipecat_rig.add_turns(suite, make)
 pipecat_rig.add_refusals(suite, make, lambda server: make(server, "wrong"))
+NOBODY = DovecoteTTSService.Settings(voice="nobody")
+pipecat_rig.add_unknown_voice(suite, lambda server: make(server, settings=NOBODY), pipecat_rig.NAMES_VOICES)
 
 
 class HeardAgent(Agent):
@@ -66,27 +68,28 @@ async def interrupt(agent: HeardAgent, text: str, begun_s: float = 0) -> int:
 
 @suite.case("barge-in while it is being made: the heard words")
 async def heard_in_the_middle(servers: Servers) -> None:
-    await heard(await servers.get("small"), is_made=False)
+    # No more than some seconds ahead, as it is in life.
+    await heard(await servers.get("slow"), texts.VERY_LONG, is_made=False, options={})
 
 
 @suite.case("barge-in when all is made: the heard words")
 async def heard_late(servers: Servers) -> None:
-    await heard(await servers.get("fast"), is_made=True)
+    await heard(await servers.get("fast"), texts.LONG, is_made=True)
 
 
 @suite.case("barge-in with whole sentences: the heard words")
 async def heard_of_sentences(servers: Servers) -> None:
     server = await servers.get("fast")
-    await heard(server, is_made=True, text_aggregation_mode=TextAggregationMode.SENTENCE)
+    await heard(server, texts.LONG, is_made=True, text_aggregation_mode=TextAggregationMode.SENTENCE)
 
 
-async def heard(server: Server, is_made: bool, **options: object) -> None:
+async def heard(server: Server, text: str, is_made: bool, **options: object) -> None:
     async with HeardAgent(make(server, **options)) as agent:
-        await agent.line.say(texts.LONG)
+        await agent.line.say(text)
         await agent.until_played(1.5)
         if is_made:
             await server.until_idle()
-        place = await interrupt(agent, texts.LONG)
+        place = await interrupt(agent, text)
         assert len(agent.said) == 1 and agent.heard[0].is_late == is_made
         # The next turn is heard to its end, and is in the context whole.
         await agent.line.say(texts.SHORT)

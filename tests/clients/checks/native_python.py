@@ -47,6 +47,13 @@ async def turns(servers: Servers) -> None:
         await whole_turn(client, server, texts.LONG)
 
 
+@suite.case("short turn over TLS")
+async def over_tls(servers: Servers) -> None:
+    server = await servers.get("fast+tls")
+    async with await session(server) as client:
+        await whole_turn(client, server, texts.SHORT)
+
+
 @suite.case("events: positions, words, marks, flush, end")
 async def events(servers: Servers) -> None:
     server = await servers.get("fast")
@@ -92,9 +99,10 @@ async def formats(servers: Servers) -> None:
 @suite.case("barge-in in the middle: what was heard, then silence")
 async def barge_in(servers: Servers) -> None:
     server = await servers.get("slow")
-    async with await session(server) as client:
+    # Not all of it is made, however late the interruption comes.
+    async with await session(server, options={}) as client:
         context = await client.open()
-        await send_all(context, texts.LONG)
+        await send_all(context, texts.VERY_LONG)
         words, samples = [], 0
         # To the first commit, so that it is known exactly what was heard.
         async for event in context:
@@ -108,10 +116,10 @@ async def barge_in(servers: Servers) -> None:
         heard = await context.cancel(played)
         assert heard == context.heard and heard.is_exact and not heard.is_late and heard.played == played
         expected = max(word.text_to for word in words if word.pos_from + word.pos_to <= 2 * played)
-        assert heard.text == texts.LONG[:expected] == context.heard_by(played) and 0 < heard.text_to == expected
+        assert heard.text == texts.VERY_LONG[:expected] == context.heard_by(played) and 0 < heard.text_to == expected
         assert [event async for event in context if isinstance(event, Sound)] == []
         await server.until_idle()
-        sound.check_broken_off((await server.contexts())[-1:], texts.LONG)
+        sound.check_broken_off((await server.contexts())[-1:], texts.VERY_LONG)
         assert await context.cancel(played) == Heard(**{**fields(heard), "is_late": True})
         await whole_turn(client, server, texts.SHORT)
 

@@ -14,8 +14,8 @@ suite = Suite("openai-livekit")
 
 
 @contextlib.asynccontextmanager
-async def make(server: Server, key: str = KEY) -> AsyncIterator[tts.TTS]:
-    plugin = openai.TTS(base_url=f"{server.http}/v1", api_key=key)
+async def make(server: Server, key: str = KEY, **options: object) -> AsyncIterator[tts.TTS]:
+    plugin = openai.TTS(base_url=f"{server.http}/v1", api_key=key, **options)
     # What an agent puts around a plugin that takes whole sentences.
     adapter = tts.StreamAdapter(tts=plugin)
     yield adapter
@@ -25,3 +25,4 @@ async def make(server: Server, key: str = KEY) -> AsyncIterator[tts.TTS]:
 
 livekit_rig.add_turns(suite, make, pad_s=sound.CODEC_PAD_S, leaves_at_once=True)
 livekit_rig.add_refusals(suite, make, lambda server: make(server, "wrong"))
+livekit_rig.add_unknown_voice(suite, lambda server: make(server, voice="nobody"))

@@ -70,16 +70,24 @@ async def short_blocking(servers: Servers) -> None:
     await check_whole(server, texts.SHORT, sound.from_s16le(await asyncio.to_thread(ask)), PCM_RATE)
 
 
+@suite.case("short turn over TLS")
+async def over_tls(servers: Servers) -> None:
+    server = await servers.get("fast+tls")
+    async with client(server) as ai:
+        data = await speak(ai, texts.SHORT, response_format="pcm")
+    await check_whole(server, texts.SHORT, sound.from_s16le(data), PCM_RATE)
+
+
 @suite.case("long turn, streamed while it is made")
 async def long_streamed(servers: Servers) -> None:
     server = await servers.get("slow")
     data = bytearray()
-    async with client(server) as ai, streamed(ai, texts.LONG[:200]) as answer:
+    async with client(server) as ai, streamed(ai, texts.LONG) as answer:
         async for piece in answer.iter_bytes():
             if not data:
                 assert (await server.held()).contexts == 1, "the first bytes came when all was made"
             data += piece
-    await check_whole(server, texts.LONG[:200], sound.from_s16le(bytes(data)), PCM_RATE)
+    await check_whole(server, texts.LONG, sound.from_s16le(bytes(data)), PCM_RATE)
 
 
 @suite.case("long turn, events")
@@ -101,12 +109,12 @@ async def long_events(servers: Servers) -> None:
 async def barge_in(servers: Servers) -> None:
     server = await servers.get("slow")
     async with client(server) as ai:
-        async with streamed(ai, texts.LONG) as answer:
+        async with streamed(ai, texts.VERY_LONG) as answer:
             pieces = answer.iter_bytes()
             await anext(pieces)
             assert (await server.held()).contexts == 1
         await server.until_idle()
-        sound.check_broken_off((await server.contexts())[-1:], texts.LONG)
+        sound.check_broken_off((await server.contexts())[-1:], texts.VERY_LONG)
         data = await speak(ai, texts.SHORT, response_format="pcm")
     await check_whole(server, texts.SHORT, sound.from_s16le(data), PCM_RATE)
 
@@ -163,7 +171,7 @@ async def full(servers: Servers) -> None:
     server = await servers.get("small")
     refused = await server.refused()
     async with client(server) as ai:
-        async with streamed(ai, texts.LONG) as answer:
+        async with streamed(ai, texts.VERY_LONG) as answer:
             pieces = answer.iter_bytes()
             await anext(pieces)
             error = await refusal(openai.InternalServerError, speak(ai, texts.SHORT))

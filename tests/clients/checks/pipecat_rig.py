@@ -25,6 +25,10 @@ from . import sound, texts
 from .server import POLL_S, Server, Servers
 from .suite import Suite
 
+# What a service says of a voice that it was refused, or that its turn ended without sound, if it overhears refusals.
+NAMES_VOICES = " is not one of v1, v2"
+NO_SOUND = "completed with no audio"
+
 # Frames that say more than the cases ask for are not to fill the screen.
 logger.remove()
 PIPELINE_RATE = 24_000
@@ -160,6 +164,12 @@ def add_whole_turns(suite: Suite, make: Make) -> None:
         async with Line(make(server)) as line:
             await whole_turn(line, server, texts.SHORT)
 
+    @suite.case("short turn over TLS")
+    async def tls(servers: Servers) -> None:
+        server = await servers.get("fast+tls")
+        async with Line(make(server)) as line:
+            await whole_turn(line, server, texts.SHORT)
+
     @suite.case("long turn, two turns on one client")
     async def long(servers: Servers) -> None:
         server = await servers.get("fast")
@@ -183,15 +193,15 @@ def add_interruptions(suite: Suite, make: Make) -> None:
     async def barge_in(servers: Servers) -> None:
         server = await servers.get("slow")
         async with Line(make(server)) as line:
-            await line.say(texts.LONG)
-            await interrupted(line, server, texts.LONG)
+            await line.say(texts.VERY_LONG)
+            await interrupted(line, server, texts.VERY_LONG)
 
     @suite.case("barge-in while text is still coming")
     async def barge_in_early(servers: Servers) -> None:
         server = await servers.get("slow")
         async with Line(make(server)) as line:
-            await line.begin(texts.LONG)
-            await interrupted(line, server, texts.LONG)
+            await line.begin(texts.VERY_LONG)
+            await interrupted(line, server, texts.VERY_LONG)
 
 
 def add_refusals(suite: Suite, make: Make, make_with_bad_key: Make) -> None:
@@ -219,3 +229,15 @@ def add_refusals(suite: Suite, make: Make, make_with_bad_key: Make) -> None:
             await second.say(texts.SHORT)
             place = await second.above.until(ErrorFrame)
             assert "503" in second.above.frames[place - 1].error, second.above.frames[place - 1].error
+
+
+def add_unknown_voice(suite: Suite, make: Make, told: str) -> None:
+    """Adds a voice that the server does not have; `told` is in what a service says of it."""
+
+    @suite.case("refused: unknown voice")
+    async def unknown_voice(servers: Servers) -> None:
+        server = await servers.get("strict")
+        async with Line(make(server)) as line:
+            await line.say(texts.SHORT)
+            place = await line.above.until(ErrorFrame)
+            assert told in line.above.frames[place - 1].error, line.above.frames[place - 1].error

@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import re
-import ssl
-import subprocess
 import tempfile
 import time
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+
+from .authority import Authority
 
 ROOT = Path(__file__).resolve().parents[3]
 BINARY = Path(os.environ.get("DOVECOTE", ROOT / "target/debug/dovecote"))
@@ -25,16 +25,18 @@ KEY = "key-of-the-checks"
 # A LiveKit project: its key, and the secret that its tokens are signed with.
 LIVEKIT = ("APIchecks", "secret-of-the-checks-that-is-long-enough")
 # What each server is started with. Their stub speaks tones, `slow` at a speed at which turns can be interrupted, `small` so
-# slowly that its only place stays taken while a client tries again. Each is to be had with TLS too, as "fast+tls".
+# slowly that its only place stays taken while a client tries again; both fast enough that there is room for one more
+# listener on a machine that has other things to do. Each is to be had with TLS too, as "fast+tls".
 ARGUMENTS = {
     "fast": ["--engine", "stub-live", "--script", '{"rtf": 0}'],
-    "slow": ["--engine", "stub-live", "--script", '{"rtf": 0.3}'],
-    "small": ["--engine", "stub-live", "--script", '{"rtf": 0.7}', "--max-sessions", "1"],
+    "slow": ["--engine", "stub-live", "--script", '{"rtf": 0.2}'],
+    "small": ["--engine", "stub-live", "--script", '{"rtf": 0.5}', "--max-sessions", "1"],
     "closed": ["--engine", "stub-live", "--script", '{"rtf": 0}'],
     "narrow": ["--engine", "stub-live", "--script", '{"rtf": 0.05}'],
+    "strict": ["--engine", "stub-live", "--script", '{"rtf": 0}'],
     "nano": [],
 }
-# What some have in a file: one key and the secret of one LiveKit project, and room for little text.
+# What some have in a file: one key and the secret of one LiveKit project, room for little text, no voices but ours.
 SETTINGS = {
     "closed": f"""
         [[auth.keys]]
@@ -46,6 +48,10 @@ SETTINGS = {
     "narrow": """
         [limits]
         max_pending_chars = 200
+    """,
+    "strict": """
+        [foreign]
+        takes_unknown_voices = false
     """,
 }
 
@@ -61,14 +67,11 @@ class Held:
 class Server:
     """One running server."""
 
-    def __init__(self, process: asyncio.subprocess.Process, http: str, control: str | None, certificate: Path | None):
+    def __init__(self, process: asyncio.subprocess.Process, http: str, control: str | None):
         self.http = http
         self.ws = http.replace("http", "ws", 1)
-        # That of the server, to be trusted; none for plain HTTP.
-        self.certificate = certificate
         self._process = process
         self._control = control
-        self._tls = ssl.create_default_context(cafile=certificate) if certificate else None
         # Read on, or the server would stand still at a full pipe.
         self._reader = asyncio.create_task(drain(process.stderr))
 
@@ -83,14 +86,14 @@ class Server:
         return total(page, "dovecote_sessions_refused_total", 'reason="full"')
 
     async def _metrics(self) -> str:
-        return (await get(f"{self.http}/metrics", self._tls)).decode()
+        return (await get(f"{self.http}/metrics")).decode()
 
     async def until_ready(self) -> None:
         """Waits until it has warmed up."""
         ready = False
         while not ready:
             with contextlib.suppress(OSError):
-                await get(f"{self.http}/readyz", self._tls)
+                await get(f"{self.http}/readyz")
                 ready = True
             await asyncio.sleep(0 if ready else POLL_S)
 
@@ -119,7 +122,8 @@ class Server:
 class Servers:
     """All servers of a run. Use as a context manager: leaving it ends them."""
 
-    def __init__(self) -> None:
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
         self._running: dict[str, Server] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="dovecote-clients-")
 
@@ -148,9 +152,9 @@ class Servers:
             arguments += ["--control", "127.0.0.1:0"]
         if base in SETTINGS:
             arguments += ["--config", str(self._settings(base))]
-        certificate = self._certificate() if tls else None
-        if certificate:
-            arguments += ["--tls-cert", str(certificate), "--tls-key", str(certificate)]
+        if tls:
+            certificate = str(self._authority.server)
+            arguments += ["--tls-cert", certificate, "--tls-key", certificate]
         process = await asyncio.create_subprocess_exec(
             BINARY, *arguments, cwd=self._folder.name, stderr=asyncio.subprocess.PIPE, env=plain_environment()
         )
@@ -158,7 +162,7 @@ class Servers:
             async with asyncio.timeout(START_LIMIT_S):
                 http = (await said(process, r"listening on (\S+)")).group(1)
                 control = (await said(process, r"control address (\S+)")).group(1) if is_stub else None
-                server = Server(process, http, control, certificate)
+                server = Server(process, http, control)
                 await server.until_ready()
         except BaseException:
             process.kill()
@@ -168,19 +172,6 @@ class Servers:
     def _settings(self, kind: str) -> Path:
         path = Path(self._folder.name) / f"{kind}.toml"
         path.write_text(SETTINGS[kind])
-        return path
-
-    def _certificate(self) -> Path:
-        """A certificate for this machine with its key, in one file, made once a run."""
-        path = Path(self._folder.name) / "tls.pem"
-        if not path.exists():
-            subprocess.run(
-                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                 "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-                 "-keyout", path, "-out", path.with_suffix(".crt")],
-                check=True, capture_output=True,
-            )  # fmt: skip
-            path.write_text(path.read_text() + path.with_suffix(".crt").read_text())
         return path
 
 
@@ -204,11 +195,11 @@ async def drain(stream: asyncio.StreamReader) -> None:
         pass
 
 
-async def get(url: str, tls: ssl.SSLContext | None = None) -> bytes:
+async def get(url: str) -> bytes:
     """Body of a plain request, without holding up the loop."""
 
     def ask() -> bytes:
-        with urllib.request.urlopen(url, timeout=10, context=tls) as answer:
+        with urllib.request.urlopen(url, timeout=10) as answer:
             return answer.read()
 
     return await asyncio.to_thread(ask)

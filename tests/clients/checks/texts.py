@@ -11,6 +11,8 @@ LONG = (
     "Basel, where you have almost twenty minutes, and then it follows the river for an hour. Do you want me to book a seat "
     "by the window? I can also look for a later train, if that suits you better."
 )
+# More than a server makes ahead of its listener, so that an interruption finds something to stop, however late it comes.
+VERY_LONG = " ".join([LONG] * 3)
 
 
 def tokens(text: str) -> Iterator[str]:

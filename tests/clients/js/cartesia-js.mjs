@@ -1,8 +1,8 @@
-// Cartesia's JavaScript SDK over its WebSocket, which it opens with TLS only.
+// Cartesia's JavaScript SDK over its WebSocket, which it opens with TLS only, and over HTTP.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
-import { KEY, LONG, SHORT, brokenOff, contexts, heard, untilIdle } from "./rig.mjs";
+import { KEY, LONG, SHORT, VERY_LONG, brokenOff, contexts, heard, refusal, untilIdle } from "./rig.mjs";
 
 // It finds the package ws, without which Node 20 has no WebSocket, only when it is loaded in this way.
 const { default: Cartesia } = createRequire(import.meta.url)("@cartesia/cartesia-js");
@@ -40,6 +40,14 @@ async function whole(socket, text) {
   return heard(text, Buffer.concat(pieces), "pcm");
 }
 
+/** Over HTTP. */
+function generate(url, transcript, apiKey = KEY, request = {}) {
+  const asked = { model_id: "sonic-3", voice: { mode: "id", id: VOICE }, transcript, output_format: FORMAT };
+  return new Cartesia({ apiKey, baseURL: url, maxRetries: 0 }).tts.generate(asked, request);
+}
+
+const wholeFile = async (url, text) => heard(text, await (await generate(url, text)).arrayBuffer(), "pcm");
+
 export const cases = {
   "short turn, long turn, on one socket": {
     server: "fast+tls",
@@ -53,12 +61,12 @@ export const cases = {
     async play(url) {
       const socket = await connect(url);
       const context = open(socket);
-      await say(context, LONG);
+      await say(context, VERY_LONG);
       await context.receive().next();
       assert.equal(await contexts(url), 1);
       await context.cancel();
       await untilIdle(url);
-      return [brokenOff(LONG), await whole(socket, SHORT)];
+      return [brokenOff(VERY_LONG), await whole(socket, SHORT)];
     },
   },
   "refused: no good key": {
@@ -68,6 +76,65 @@ export const cases = {
       process.on("unhandledRejection", () => {});
       await assert.rejects(connect(url, "wrong"), ({ message }) => message.includes("401"));
       return [await whole(await connect(url), SHORT)];
+    },
+  },
+  "barge-in after the end, then another turn": {
+    server: "fast+tls",
+    async play(url) {
+      const socket = await connect(url);
+      const context = open(socket);
+      await say(context, SHORT);
+      const pieces = [];
+      for await (const event of context.receive()) if (event.type === "chunk") pieces.push(event.audio);
+      await context.cancel();
+      return [heard(SHORT, Buffer.concat(pieces), "pcm"), await whole(socket, SHORT)];
+    },
+  },
+  "refused: unknown voice, a format that is none": {
+    server: "strict+tls",
+    async play(url) {
+      const socket = await connect(url);
+      for (const [options, named] of [[{}, "voice"], [{ output_format: { ...FORMAT, encoding: "pcm_s12be" } }, "pcm_s16le"]]) {
+        const context = open(socket, options);
+        await context.push({ transcript: SHORT });
+        // It is an event first, and then it is thrown.
+        const { value } = await context.receive().next();
+        assert(value.type === "error" && value.message.includes(named), JSON.stringify(value));
+      }
+    },
+  },
+  "refused while full, served when there is room": {
+    server: "small+tls",
+    async play(url) {
+      process.on("unhandledRejection", () => {});
+      const socket = await connect(url);
+      await assert.rejects(connect(url), ({ message }) => message.includes("503"));
+      return [await whole(socket, SHORT)];
+    },
+  },
+  "http: short turn, long turn": {
+    server: "fast",
+    async play(url) {
+      return [await wholeFile(url, SHORT), await wholeFile(url, LONG)];
+    },
+  },
+  "http: barge-in in the middle, then another turn": {
+    server: "slow",
+    async play(url) {
+      const abort = new AbortController();
+      const answer = await generate(url, VERY_LONG, KEY, { signal: abort.signal });
+      await answer.body.getReader().read();
+      assert.equal(await contexts(url), 1);
+      abort.abort();
+      await untilIdle(url);
+      return [brokenOff(VERY_LONG), await wholeFile(url, SHORT)];
+    },
+  },
+  "http: refused: no good key": {
+    server: "closed",
+    async play(url) {
+      assert.equal((await refusal(generate(url, SHORT, "wrong"), Cartesia.AuthenticationError)).status, 401);
+      return [await wholeFile(url, SHORT)];
     },
   },
 };

@@ -1,13 +1,14 @@
-// Deepgram's JavaScript SDK over its WebSocket.
+// Deepgram's JavaScript SDK over its WebSocket, and over HTTP.
 
 import assert from "node:assert/strict";
-import { DeepgramClient } from "@deepgram/sdk";
-import { KEY, LONG, SHORT, brokenOff, contexts, heard, untilIdle } from "./rig.mjs";
+import { DeepgramClient, DeepgramError } from "@deepgram/sdk";
+import { KEY, LONG, SHORT, VERY_LONG, brokenOff, contexts, heard, refusal, untilIdle } from "./rig.mjs";
+
+const FORMAT = { model: "aura-2-thalia-en", encoding: "linear16", sample_rate: 24000 };
 
 async function connect(url, apiKey = KEY) {
   const client = new DeepgramClient({ apiKey, baseUrl: url.replace("http", "ws") });
-  const format = { model: "aura-2-thalia-en", encoding: "linear16", sample_rate: 24000 };
-  const socket = await client.speak.v1.connect({ ...format, reconnectAttempts: 0 });
+  const socket = await client.speak.v1.connect({ ...FORMAT, reconnectAttempts: 0 });
   socket.connect();
   await socket.waitForOpen();
   return socket;
@@ -39,6 +40,15 @@ async function whole(socket, stream, text) {
   return heard(text, await until(stream, "Flushed"), "pcm");
 }
 
+/** Over HTTP. */
+function generate(url, text, apiKey = KEY, request = {}) {
+  const client = new DeepgramClient({ apiKey, environment: { base: url, production: url, agent: url, agentRest: url } });
+  const asked = { text, ...FORMAT, container: "none", ...request };
+  return client.speak.v1.audio.generate(asked, { maxRetries: 0 });
+}
+
+const wholeFile = async (url, text) => heard(text, await (await generate(url, text)).arrayBuffer(), "pcm");
+
 export const cases = {
   "short turn, long turn, on one socket": {
     server: "fast",
@@ -48,18 +58,25 @@ export const cases = {
       return [await whole(socket, stream, SHORT), await whole(socket, stream, LONG)];
     },
   },
+  "short turn over TLS, and over HTTP": {
+    server: "fast+tls",
+    async play(url) {
+      const socket = await connect(url);
+      return [await whole(socket, messages(socket), SHORT), await wholeFile(url, SHORT)];
+    },
+  },
   "barge-in by clear, then another turn": {
     server: "slow",
     async play(url) {
       const socket = await connect(url);
       const stream = messages(socket);
-      say(socket, LONG);
+      say(socket, VERY_LONG);
       while (!isSound((await stream.next()).value));
       assert.equal(await contexts(url), 1);
       socket.sendClear({ type: "Clear" });
       await until(stream, "Cleared");
       await untilIdle(url);
-      return [brokenOff(LONG), await whole(socket, stream, SHORT)];
+      return [brokenOff(VERY_LONG), await whole(socket, stream, SHORT)];
     },
   },
   "refused: no good key": {
@@ -68,6 +85,57 @@ export const cases = {
       await assert.rejects(connect(url, "wrong"), ({ message }) => message.includes("401"));
       const socket = await connect(url);
       return [await whole(socket, messages(socket), SHORT)];
+    },
+  },
+  "clear with nothing to clear, then another turn": {
+    server: "fast",
+    async play(url) {
+      const socket = await connect(url);
+      const stream = messages(socket);
+      const first = await whole(socket, stream, SHORT);
+      socket.sendClear({ type: "Clear" });
+      await until(stream, "Cleared");
+      return [first, await whole(socket, stream, SHORT)];
+    },
+  },
+  "refused while full, served when there is room": {
+    server: "small",
+    async play(url) {
+      const socket = await connect(url);
+      await assert.rejects(connect(url), ({ message }) => message.includes("503"));
+      return [await whole(socket, messages(socket), SHORT)];
+    },
+  },
+  "http: short turn, long turn, and mp3 by default": {
+    server: "fast",
+    async play(url) {
+      const plain = { encoding: undefined, container: undefined, sample_rate: undefined };
+      const mp3 = await (await generate(url, SHORT, KEY, plain)).arrayBuffer();
+      return [heard(SHORT, mp3, "mp3"), await wholeFile(url, SHORT), await wholeFile(url, LONG)];
+    },
+  },
+  "http: barge-in in the middle, then another turn": {
+    server: "slow",
+    async play(url) {
+      const reader = (await generate(url, VERY_LONG)).stream().getReader();
+      await reader.read();
+      assert.equal(await contexts(url), 1);
+      await reader.cancel();
+      await untilIdle(url);
+      return [brokenOff(VERY_LONG), await wholeFile(url, SHORT)];
+    },
+  },
+  "http: refused: no good key": {
+    server: "closed",
+    async play(url) {
+      assert.equal((await refusal(generate(url, SHORT, "wrong"), DeepgramError)).statusCode, 401);
+      return [await wholeFile(url, SHORT)];
+    },
+  },
+  "http: refused: unknown voice": {
+    server: "strict",
+    async play(url) {
+      assert.equal((await refusal(generate(url, SHORT), DeepgramError)).statusCode, 400);
     },
   },
 };

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import OpenAI from "openai";
-import { KEY, LONG, SHORT, brokenOff, contexts, heard, refusal, untilIdle } from "./rig.mjs";
+import { KEY, LONG, SHORT, VERY_LONG, brokenOff, contexts, heard, refusal, untilIdle } from "./rig.mjs";
 
 const client = (url, options = {}) => new OpenAI({ baseURL: `${url}/v1`, apiKey: KEY, maxRetries: 0, ...options });
 
@@ -28,16 +28,19 @@ export const cases = {
       return [heard(SHORT, mp3, "mp3"), await whole(client(url), SHORT, "opus")];
     },
   },
+  "short turn over TLS": {
+    server: "fast+tls",
+    play: async (url) => [await whole(client(url), SHORT, "pcm")],
+  },
   "long turn, streamed while it is made": {
     server: "slow",
     async play(url) {
-      const text = LONG.slice(0, 200);
       const pieces = [];
-      for await (const piece of (await speak(client(url), text, { response_format: "pcm" })).body) {
+      for await (const piece of (await speak(client(url), LONG, { response_format: "pcm" })).body) {
         if (pieces.length === 0) assert.equal(await contexts(url), 1, "the first bytes came when all was made");
         pieces.push(piece);
       }
-      return [heard(text, Buffer.concat(pieces), "pcm")];
+      return [heard(LONG, Buffer.concat(pieces), "pcm")];
     },
   },
   "long turn, events": {
@@ -57,12 +60,12 @@ export const cases = {
     async play(url) {
       const ai = client(url);
       const abort = new AbortController();
-      const answer = await speak(ai, LONG, { response_format: "pcm" }, { signal: abort.signal });
+      const answer = await speak(ai, VERY_LONG, { response_format: "pcm" }, { signal: abort.signal });
       await answer.body.getReader().read();
       assert.equal(await contexts(url), 1);
       abort.abort();
       await untilIdle(url);
-      return [brokenOff(LONG), await whole(ai, SHORT, "pcm")];
+      return [brokenOff(VERY_LONG), await whole(ai, SHORT, "pcm")];
     },
   },
   "barge-in after the end, two turns on one client": {
@@ -97,14 +100,14 @@ export const cases = {
     server: "small",
     async play(url) {
       const ai = client(url);
-      const answer = await speak(ai, LONG, { response_format: "pcm" });
+      const answer = await speak(ai, VERY_LONG, { response_format: "pcm" });
       const reader = answer.body.getReader();
       await reader.read();
       const error = await refusal(speak(ai, SHORT), OpenAI.InternalServerError);
       assert.equal(error.status, 503);
       await reader.cancel();
       await untilIdle(url);
-      return [brokenOff(LONG), await whole(ai, SHORT, "pcm")];
+      return [brokenOff(VERY_LONG), await whole(ai, SHORT, "pcm")];
     },
   },
 };

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 export const KEY = process.env.KEY;
-export const { SHORT, LONG } = process.env;
+export const { SHORT, LONG, VERY_LONG } = process.env;
 
 /** A turn that was heard to its end: sound in base64, as a file or raw 24 kHz PCM. */
 export const heard = (text, bytes, format) => ({ text, sound: Buffer.from(bytes).toString("base64"), format });
