@@ -43,6 +43,7 @@ impl Number {
     pub(super) fn read(scan: &mut Scan<'_>, marks: Marks) -> Option<Self> {
         let swapped = Marks { decimal: marks.group, group: marks.decimal };
         let (own, own_end) = Self::read_with(*scan, marks)?;
+        let again = own.fraction.len() == GROUP && own_end.peek() == Some(',');
         let (number, end) = if marks.group.is_ascii() && own.fraction.is_empty()
             || own.fraction.len() == GROUP
         {
@@ -53,7 +54,8 @@ impl Number {
         } else {
             (own, own_end)
         };
-        let (number, end) = Self::regrouped(*scan, swapped).unwrap_or((number, end));
+        let regrouped = again.then(|| Self::regrouped(*scan, swapped)).flatten();
+        let (number, end) = regrouped.unwrap_or((number, end));
         let (number, end) = number.with_other_mark(end, marks);
         *scan = end;
         Some(number)

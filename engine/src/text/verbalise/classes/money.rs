@@ -154,8 +154,11 @@ fn amount<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Amount)> {
 /// A sign of the table, or a code that CLDR names.
 fn named<'a>(start: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
     let first = start.peek();
+    // "us$" as well
+    let capital = first.filter(char::is_ascii_lowercase).map(|c| c.to_ascii_uppercase());
+    let begins = |c: char| Some(c) == first || Some(c) == capital;
     for currency in speech.language().currencies {
-        if currency.sign.chars().next().map(lower) != first.map(lower) {
+        if !currency.sign.chars().next().is_some_and(begins) {
             continue;
         }
         let mut scan = start;
@@ -182,10 +185,9 @@ pub(in crate::text::verbalise) const SMALL_CODES: [&str; 29] = [
 
 /// A code in small letters behind its amount.
 fn small_code<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Named)> {
-    scan.peek().filter(char::is_ascii_lowercase)?;
-    let code: String = scan.eat_while(3, |c| c.is_ascii_lowercase()).iter().collect();
-    SMALL_CODES.binary_search(&code.as_str()).ok().filter(|_| scan.at_word_end())?;
-    let code = code.to_uppercase();
+    let letters = scan.eat_while(3, |c| c.is_ascii_lowercase());
+    let known = |code: &&&str| letters.iter().copied().eq(code.chars());
+    let code = SMALL_CODES.iter().find(known).filter(|_| scan.at_word_end())?.to_uppercase();
     let listed = speech.language().currencies.iter().find(|currency| currency.sign == code);
     let named = || Some(Named::of_code(speech.names().money(&code)?, speech));
     Some((scan, listed.map(Named::of).or_else(named)?))

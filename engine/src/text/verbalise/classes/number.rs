@@ -90,14 +90,16 @@ pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
 /// 1990s, '90s, 1960s-80s.
 pub(super) fn decade<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     // "30s" are seconds, "the 30s" and "the 20s and 30s" are years.
-    let [last, earlier] = scan.words_before();
-    let joined = matches!(&*last, "and" | "or")
-        && earlier.strip_suffix('s').is_some_and(|digits| digits.ends_with('0'));
-    let told = joined || speech.language().decade_openers.contains(&last.as_str());
+    let told = || {
+        let [last, earlier] = scan.words_before();
+        let joined = matches!(&*last, "and" | "or")
+            && earlier.strip_suffix('s').is_some_and(|digits| digits.ends_with('0'));
+        joined || speech.language().decade_openers.contains(&last.as_str())
+    };
     let (end, from) = one_decade(scan, told, speech)?;
     let mut range = end;
     if range.eat_if(|c| matches!(c, '-' | '–')).is_some()
-        && let Some((end, to)) = one_decade(range, true, speech)
+        && let Some((end, to)) = one_decade(range, || true, speech)
     {
         return Some((end, format!("{from} {} {to}", speech.words().to)));
     }
@@ -107,7 +109,7 @@ pub(super) fn decade<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>>
 /// One decade; two digits are one if something has told so, or an apostrophe does.
 pub(in crate::text::verbalise) fn one_decade<'a>(
     mut scan: Scan<'a>,
-    told: bool,
+    told: impl Fn() -> bool,
     speech: &Speech,
 ) -> Option<Reading<'a>> {
     let decades = speech.language().decades?;
@@ -117,7 +119,7 @@ pub(in crate::text::verbalise) fn one_decade<'a>(
     if !(n.is_multiple_of(10) && (digits.len() == 4 || (digits.len() == 2 && n >= 10))) {
         return None;
     }
-    if digits.len() == 2 && !told && !quoted {
+    if digits.len() == 2 && !quoted && !told() {
         return None;
     }
     let mut end = scan;

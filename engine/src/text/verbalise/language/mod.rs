@@ -14,7 +14,7 @@ mod romance;
 mod spanish;
 pub(super) mod units;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use super::classes::Rule;
@@ -40,9 +40,8 @@ pub(super) struct Tongue {
 /// The short forms of a language, for a quick no: almost every word is none.
 #[derive(Debug, Default)]
 struct Shorts {
-    words: BTreeSet<String>,
-    /// For each first letter, a bit for each length.
-    lengths: BTreeMap<char, u32>,
+    /// For each first letter, a bit for each length, and the words.
+    words: BTreeMap<char, (u32, Vec<Vec<char>>)>,
 }
 
 /// A day, as far as it is told.
@@ -355,20 +354,24 @@ impl Shorts {
         let watched = language.watched.iter().copied();
         let codes = SMALL_CODES.iter().copied();
         for word in forms.chain(names.calendar()).chain(watched).chain(codes) {
-            let word = word.to_lowercase();
-            if let Some(first) = word.chars().next() {
-                *shorts.lengths.entry(first).or_default() |= length_bit(word.chars().count());
+            let word: Vec<char> = word.to_lowercase().chars().collect();
+            if let Some(&first) = word.first() {
+                let (lengths, words) = shorts.words.entry(first).or_default();
+                *lengths |= length_bit(word.len());
+                words.push(word);
             }
-            shorts.words.insert(word);
         }
         shorts
     }
 
     fn has(&self, word: &[char]) -> bool {
         let Some(&first) = word.first() else { return false };
-        let lengths = self.lengths.get(&lower(first)).copied().unwrap_or_default();
-        lengths & length_bit(word.len()) != 0
-            && self.words.contains(&word.iter().map(|&c| lower(c)).collect::<String>())
+        let Some((lengths, words)) = self.words.get(&lower(first)) else { return false };
+        let same = |known: &Vec<char>| {
+            known.len() == word.len()
+                && known.iter().zip(word).all(|(&k, &c)| k == c || k == lower(c))
+        };
+        lengths & length_bit(word.len()) != 0 && words.iter().any(same)
     }
 }
 

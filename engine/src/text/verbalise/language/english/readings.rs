@@ -3,7 +3,7 @@
 use super::places;
 use crate::text::verbalise::classes::{Reading, number};
 use crate::text::verbalise::names::Gender;
-use crate::text::verbalise::scan::Scan;
+use crate::text::verbalise::scan::{Scan, lower};
 use crate::text::verbalise::speech::Speech;
 
 /// Longest name of a town that is looked back on.
@@ -12,17 +12,19 @@ const TOWN_LETTERS_MAX: usize = 24;
 /// mid-1980s, late-90s
 pub(super) fn prefixed_decade<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     const PREFIXES: [&str; 5] = ["early", "mid", "late", "pre", "post"];
-    let word: String = scan.letters().iter().collect();
-    if !PREFIXES.contains(&word.to_lowercase().as_str()) || !scan.eat('-') {
+    let letters = scan.letters();
+    let known = |prefix: &&str| letters.iter().map(|&c| lower(c)).eq(prefix.chars());
+    if letters.is_empty() || !PREFIXES.iter().any(known) || !scan.eat('-') {
         return None;
     }
-    let (end, decade) = number::one_decade(scan, true, speech)?;
+    let word: String = letters.iter().collect();
+    let (end, decade) = number::one_decade(scan, || true, speech)?;
     Some((end, format!("{word} {decade}")))
 }
 
 /// 3Q26, 1H 2026: a quarter or half of a year.
 pub(super) fn quarter<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let before = scan.word_before();
+    let start = scan;
     let joined = scan.before().is_some_and(|c| c.is_alphanumeric() || "-./".contains(c));
     let [part @ '1'..='4'] = scan.digits() else { return None };
     let name = match scan.eat_if(|c| matches!(c, 'Q' | 'H'))? {
@@ -40,7 +42,7 @@ pub(super) fn quarter<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         _ => return None,
     };
     let part = speech.ordinal(part.to_digit(10)?.into(), Gender::Masculine);
-    let article = if before == "the" { "" } else { "the " };
+    let article = if start.word_before() == "the" { "" } else { "the " };
     (!joined && scan.at_word_end()).then(|| (scan, format!("{article}{part} {name} of {year}")))
 }
 
@@ -48,12 +50,13 @@ pub(super) fn quarter<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
 pub(super) fn year_of_era<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     const ERAS: [&str; 6] = ["AD", "BC", "CE", "BCE", "A.D", "B.C"];
     let joined = scan.before().is_some_and(|c| c.is_alphanumeric() || "-–.,$€£".contains(c));
-    let digits: String = scan.digits().iter().collect();
-    let n = digits.parse().ok().filter(|_| matches!(digits.len(), 3 | 4) && !joined)?;
+    let digits = scan.digits();
     let end = scan;
-    if !scan.blank() {
+    if joined || !matches!(digits.len(), 3 | 4) || !scan.blank() {
         return None;
     }
+    let digits: String = digits.iter().collect();
+    let n = digits.parse().ok()?;
     let era = ERAS.iter().any(|era| {
         let mut behind = scan;
         behind.eat_str(era, false) && behind.at_word_end()
@@ -65,8 +68,11 @@ pub(super) fn year_of_era<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Rea
 /// 12 W. Main St., 708 N 1st Street: a letter between the number of a house and its street.
 pub(super) fn side<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let words = speech.words();
+    // The number of a house.
+    let behind_digit = scan.far_before(1).is_some_and(|c| c.is_ascii_digit());
+    scan.peek().filter(|&c| behind_digit && "NSEW".contains(c))?;
     let house = scan.word_before();
-    let numbered = !house.is_empty() && house.bytes().all(|b| b.is_ascii_digit());
+    let numbered = house.bytes().all(|b| b.is_ascii_digit());
     let letters: String = scan.eat_while(2, |c| "NSEW".contains(c)).iter().collect();
     let said = match letters.as_str() {
         "N" => words.north.to_owned(),
@@ -89,9 +95,11 @@ pub(super) fn side<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
 
 /// Portland, OR 97201: a state behind the name of a town.
 pub(super) fn state<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
-    let town = is_behind_town(scan);
+    if scan.far_before(1) != Some(',') || !is_behind_town(scan) {
+        return None;
+    }
     let letters: String = scan.eat_while(3, char::is_uppercase).iter().collect();
-    if letters.len() != 2 || !town || !scan.at_word_end() {
+    if letters.len() != 2 || !scan.at_word_end() {
         return None;
     }
     let name = places::state(&letters)?;
@@ -110,8 +118,14 @@ pub(super) fn duration<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     let mut said = Vec::new();
     let mut end = scan;
     for (sign, noun) in [('h', "hour"), ('m', "minute"), ('s', "second")] {
-        let digits: String = scan.digits().iter().collect();
-        let n: u32 = digits.parse().ok().filter(|_| digits.len() <= 3 && !joined)?;
+        let digits = scan.digits();
+        if joined
+            || !(1..=3).contains(&digits.len())
+            || !scan.peek().is_some_and(|c| "hms".contains(c))
+        {
+            return None;
+        }
+        let n: u32 = digits.iter().collect::<String>().parse().ok()?;
         if !scan.eat(sign) {
             // Only the hours may be missing.
             if sign == 'h' && scan.peek() == Some('m') {
@@ -134,11 +148,10 @@ pub(super) fn duration<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
 /// 100s of people, 1000s of them: more than one can count.
 pub(super) fn many<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
     let joined = scan.before().is_some_and(|c| c.is_alphanumeric() || "$€£.,-".contains(c));
-    let digits: String = scan.digits().iter().collect();
-    let said = match digits.as_str() {
-        "10" => "tens",
-        "100" => "hundreds",
-        "1000" => "thousands",
+    let said = match scan.digits() {
+        ['1', '0'] => "tens",
+        ['1', '0', '0'] => "hundreds",
+        ['1', '0', '0', '0'] => "thousands",
         _ => return None,
     };
     let ended = scan.eat('s') && scan.at_word_end() && !joined;
@@ -164,6 +177,7 @@ pub(super) fn improper_fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Opti
 /// "the $ fell", but "paid in $": the sign of a currency without an amount.
 pub(super) fn lone_currency<'a>(mut scan: Scan<'a>, _: &Speech) -> Option<Reading<'a>> {
     const PLURAL_OPENERS: [&str; 3] = ["in", "of", "for"];
+    scan.peek().filter(|&c| "$€£¢".contains(c))?;
     let plural = PLURAL_OPENERS.contains(&scan.word_before().as_str())
         || scan.visible_before().is_some_and(|c| c.is_ascii_digit());
     let said = match scan.eat_if(|c| "$€£¢".contains(c))? {
