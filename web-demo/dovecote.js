@@ -342,7 +342,7 @@ export class Session extends EventTarget {
     const isRefused = message.type === "error" && message.ref?.type === "context.open" && !context.opened;
     if (message.type === "context.cancelled" || isRefused) this.#forget(context);
     // So long it can still be asked what was heard of it.
-    if (message.type === "context.done") setTimeout(() => this.#forget(context), this.ready.limits.retain_ms);
+    if (message.type === "context.done") context.late = setTimeout(() => this.#forget(context), this.ready.limits.retain_ms);
   }
 
   /** @param {Context} context */
@@ -353,7 +353,11 @@ export class Session extends EventTarget {
 
   /** @param {{code: number, reason: string}} why */
   #forgetAll(why) {
-    for (const context of this.#contexts.values()) context.take("lost", why);
+    for (const context of this.#contexts.values()) {
+      // A program that has nothing else to do may end.
+      clearTimeout(context.late);
+      context.take("lost", why);
+    }
     this.#contexts.clear();
     this.#byHandle.clear();
   }
@@ -412,6 +416,11 @@ export class Context extends EventTarget {
     this.isDone = false;
     /** Of the last packet that arrived; -1 before the first. */
     this.lastSeq = -1;
+    /**
+     * For the session: runs until nobody can be asked about it any more.
+     * @type {ReturnType<typeof setTimeout> | undefined}
+     */
+    this.late = undefined;
   }
 
   /** Everything that was written. */

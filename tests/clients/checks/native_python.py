@@ -9,7 +9,7 @@ from dovecote import Client, Commit, ContextError, Done, Flushed, Heard, Mark, R
 from websockets.asyncio.server import serve
 
 from . import sound, texts
-from .server import KEY, Server, Servers
+from .server import KEY, ROOT, Server, Servers
 from .suite import Suite
 
 suite = Suite("dovecote-python")
@@ -261,7 +261,8 @@ async def nano(servers: Servers) -> None:
 @suite.case("its types are sound")
 async def typed(_: Servers) -> None:
     checker = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--exclude", "pipecat", Path(dovecote.__file__).parent,
+        sys.executable, "-m", "mypy", "--strict", "--no-incremental", "--exclude", "pipecat",
+        Path(dovecote.__file__).parent, ROOT / "clients/python/examples",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     told, _ = await checker.communicate()
