@@ -43,6 +43,8 @@ const PING_MS = 5_000;
 const TEXT_AGAIN_MS = 500;
 /** Most UTF-16 units of one message: far below what a server takes. */
 const PIECE_UNITS = 2_000;
+/** Most flushes, and most marks, that may wait for their sound at once. */
+const ASKS = 64;
 
 /**
  * @typedef {object} Frame One packet of sound.
@@ -85,6 +87,22 @@ const PIECE_UNITS = 2_000;
  * @property {"none" | "word" | "char"} [timestamps]
  * @property {{max_ahead_ms?: number, release?: "frame" | "commit"}} [flow]
  * @property {number} [resume_window_ms] How long the server keeps the session when the connection is lost: 10,000; 0 ends it.
+ */
+
+/**
+ * @typedef {object} Piece Text with a number; said again it counts once. The last may be the empty one that ends it.
+ * @property {number} seq
+ * @property {string} text
+ * @property {boolean} end
+ */
+
+/**
+ * @typedef {object} Ask A flush or a mark.
+ * @property {"flush" | "mark"} type
+ * @property {string} id
+ * @property {"flushed" | "mark"} answer
+ * @property {number} offset Of the text before it, in code points.
+ * @property {boolean} isAnswered
  */
 
 /** A message of the server that says why something cannot be done. */
@@ -387,10 +405,22 @@ export class Session extends EventTarget {
  * `flushed`, `mark`, `parked`, `resumed`, `pressure`, `done`, `cancelled`, `error`; and `lost` when the session went.
  */
 export class Context extends EventTarget {
-  /** What was written, by `seq`; the last may be the empty one that ends it. */
-  /** @type {{text: string, end: boolean}[]} */ #pieces = [];
-  /** Messages without an answer, to be said again over a new connection. */
-  /** @type {Map<string, {type: string}>} */ #asked = new Map();
+  /**
+   * All that is said, in order: text, and flushes and marks, which mean the text before them.
+   * @type {(Piece | Ask)[]}
+   */
+  #said = [];
+  /** What of it is sent next. */
+  #next = 0;
+  /**
+   * Where the pieces of text are, by `seq`.
+   * @type {number[]}
+   */
+  #places = [];
+  #chars = 0;
+  /** Whether text had no room, so that what followed it came before its turn. */
+  #wasRefused = false;
+  /** @type {{type: string, [field: string]: unknown}[]} */ #cancels = [];
   /** @type {((cancelled: Cancelled | null) => void)[]} */ #waiting = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #again;
   #options;
@@ -425,7 +455,7 @@ export class Context extends EventTarget {
 
   /** Everything that was written. */
   get text() {
-    return this.#pieces.map((piece) => piece.text).join("");
+    return this.#said.map((item) => ("text" in item ? item.text : "")).join("");
   }
 
   /**
@@ -448,7 +478,7 @@ export class Context extends EventTarget {
    * @param {string} id Comes back in `flushed`.
    */
   flush(id) {
-    this.#ask(`flushed ${id}`, { type: "flush", id });
+    this.#ask("flush", id);
   }
 
   /**
@@ -456,7 +486,7 @@ export class Context extends EventTarget {
    * @param {string} id Comes back in `mark`.
    */
   mark(id) {
-    this.#ask(`mark ${id}`, { type: "mark", id });
+    this.#ask("mark", id);
   }
 
   /**
@@ -476,7 +506,9 @@ export class Context extends EventTarget {
    */
   cancel(played, at = "now") {
     const answer = new Promise((resolve) => this.#waiting.push(resolve));
-    this.#ask("cancelled", { type: "cancel", played, at });
+    const message = { type: "cancel", played, at };
+    this.#cancels.push(message);
+    this.send(message);
     return answer;
   }
 
@@ -494,8 +526,13 @@ export class Context extends EventTarget {
    */
   again(nextSeq) {
     if (nextSeq === undefined && !this.opened) this.send({ type: "context.open", ...this.#options });
-    if (!this.isDone) this.#writeFrom(nextSeq ?? (this.opened ? this.#pieces.length : 0));
-    for (const message of this.#asked.values()) this.send(message);
+    clearTimeout(this.#again);
+    this.#again = undefined;
+    // What was asked behind the last piece that the server has may have been lost.
+    if (nextSeq) this.#next = this.#places[nextSeq - 1] + 1;
+    else this.#next = nextSeq === undefined && this.opened ? this.#said.length : 0;
+    if (!this.isDone) this.#say();
+    for (const message of this.#cancels) this.send(message);
   }
 
   /**
@@ -517,11 +554,11 @@ export class Context extends EventTarget {
   take(type, detail) {
     if (type === "opened") this.opened = detail;
     if (type === "done") this.isDone = true;
-    if (type === "flushed" || type === "mark") this.#asked.delete(`${type} ${detail.id}`);
+    if ((type === "flushed" || type === "mark") && !this.#isAnswer(type, detail)) return;
     if (type === "cancelled" || type === "lost") {
       this.isDone = true;
       clearTimeout(this.#again);
-      this.#asked.clear();
+      this.#cancels = [];
       for (const resolve of this.#waiting.splice(0)) resolve(type === "lost" ? null : detail);
     }
     if (type === "error" && this.#isForLater(detail)) return;
@@ -536,13 +573,29 @@ export class Context extends EventTarget {
     if (ref?.type === "context.open" && code === "ctx_exists") return this.opened !== null || this.lastSeq >= 0;
     if (ref?.type !== "text" || ref.seq === undefined) return false;
     // What follows a piece that was not taken is not taken either.
-    if (code === "seq_gap") return this.#again !== undefined;
+    if (code === "seq_gap") return this.#wasRefused;
     if (code !== "text_overflow" && code !== "overloaded") return false;
-    const from = ref.seq;
-    this.#again ??= setTimeout(() => {
+    this.#wasRefused = true;
+    this.#next = this.#places[ref.seq];
+    clearTimeout(this.#again);
+    this.#again = setTimeout(() => {
       this.#again = undefined;
-      this.#writeFrom(from);
+      this.#say();
     }, retry_after_ms ?? TEXT_AGAIN_MS);
+    return true;
+  }
+
+  /**
+   * Whether an answer is to something asked: not when it came twice, or when text before it had found no room.
+   * @param {"flushed" | "mark"} type
+   * @param {{id: string, text_offset: number}} answer
+   */
+  #isAnswer(type, { id, text_offset }) {
+    const asked = this.#said.find((item) => "offset" in item && !item.isAnswered && item.answer === type && item.id === id && item.offset === text_offset);
+    if (!asked) return false;
+    /** @type {Ask} */ (asked).isAnswered = true;
+    // There may be one more that waited for its turn.
+    this.#say();
     return true;
   }
 
@@ -551,25 +604,35 @@ export class Context extends EventTarget {
    * @param {boolean} end
    */
   #append(text, end) {
-    this.#pieces.push({ text, end });
-    if (this.#again === undefined) this.#writeFrom(this.#pieces.length - 1);
-  }
-
-  /** @param {number} first */
-  #writeFrom(first) {
-    for (let seq = first; seq < this.#pieces.length; seq += 1) {
-      const { text, end } = this.#pieces[seq];
-      this.send({ type: "text", seq, text, ...(end ? { end } : {}) });
-    }
+    this.#places.push(this.#said.length);
+    this.#said.push({ seq: this.#places.length - 1, text, end });
+    this.#chars += Array.from(text).length;
+    this.#say();
   }
 
   /**
-   * @param {string} key Of its answer.
-   * @param {{type: string, [field: string]: unknown}} message
+   * @param {"flush" | "mark"} type
+   * @param {string} id
    */
-  #ask(key, message) {
-    this.#asked.set(key, message);
-    this.send(message);
+  #ask(type, id) {
+    const answer = type === "flush" ? "flushed" : "mark";
+    this.#said.push({ type, id, answer, offset: this.#chars, isAnswered: false });
+    this.#say();
+  }
+
+  /** Says what the server has not got yet, unless it has no connection or no room. */
+  #say() {
+    for (; this.session.isOpen && this.#again === undefined && this.#next < this.#said.length; this.#next += 1) {
+      const item = this.#said[this.#next];
+      if ("text" in item) {
+        const { seq, text, end } = item;
+        this.send({ type: "text", seq, text, ...(end ? { end } : {}) });
+      } else if (!item.isAnswered) {
+        const isLike = (/** @type {Piece | Ask} */ other) => "offset" in other && other.type === item.type && !other.isAnswered;
+        if (this.#said.slice(0, this.#next).filter(isLike).length >= ASKS) return;
+        this.send({ type: item.type, id: item.id });
+      }
+    }
   }
 
   /**

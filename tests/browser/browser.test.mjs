@@ -156,15 +156,20 @@ test("the library alone: flushes and marks are answered, text without room is of
         const context = session.open();
         const frames = [];
         context.addEventListener("audio", ({ detail }) => frames.push([detail.seq, detail.pos, detail.last]));
-        const [flushed, mark, done] = [when(context, "flushed"), when(context, "mark"), when(context, "done")];
+        const [flushed, done] = [when(context, "flushed"), when(context, "done")];
         context.write("One sentence comes first. ");
         context.flush("f");
         const { text_offset } = await flushed;
-        // Twice what may wait, at once.
-        for (let i = 0; i < 8; i += 1) context.write("Then there are a good many more of them, all alike. ");
-        context.mark("m");
+        // Twice what may wait, at once; each mark means the text before it all the same.
+        const [marks, offsets] = [[], []];
+        context.addEventListener("mark", ({ detail }) => marks.push([detail.id, detail.text_offset]));
+        for (let i = 0; i < 8; i += 1) {
+          context.write("Then there are a good many more of them, all alike. ");
+          context.mark(`m${i}`);
+          offsets.push([`m${i}`, context.text.length]);
+        }
         context.end();
-        const told = { text_offset, mark: (await mark).id, done: await done, length: context.text.length, frames };
+        const told = { text_offset, marks, offsets, done: await done, length: context.text.length, frames };
         const next = session.open();
         next.write("The last one.");
         next.end();
@@ -174,7 +179,7 @@ test("the library alone: flushes and marks are answered, text without room is of
         return { ...told, spoken: (await spoken).text_chars, code: (await closed).code };
       });
       assert.equal(told.text_offset, "One sentence comes first. ".length);
-      assert.equal(told.mark, "m");
+      assert.deepEqual(told.marks, told.offsets);
       assert.equal(told.done.text_chars, told.length);
       assert.equal(told.spoken, "The last one.".length);
       assert.equal(told.code, 1000);
