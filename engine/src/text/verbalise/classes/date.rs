@@ -1,7 +1,6 @@
 //! Days: in digits, by ISO 8601, and with the name of the month.
 
-use super::Reading;
-use super::time;
+use super::{Reading, measure, time};
 use crate::text::verbalise::language::Date;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, lower};
@@ -281,8 +280,15 @@ fn day_and_year<'a>(scan: Scan<'a>, speech: &Speech, date: Date) -> Option<(Scan
         {
             Some((year, Date { year: Some(y), ..date }))
         }
-        // "En mayo 5 personas" is no day.
-        _ => speech.language().day_last.then_some((end, date)),
+        // "En mayo 5 personas" is no day, "abril 30." is one.
+        _ => {
+            let small = speech.language().small_months && !stroke && !hyphen;
+            let counts = || {
+                let word = end.next_visible().is_some_and(char::is_alphanumeric);
+                word || measure::is_measured(end, speech)
+            };
+            (speech.language().day_last || (small && !counts())).then_some((end, date))
+        }
     }
 }
 

@@ -112,7 +112,14 @@ pub(super) fn say_fraction<'a>(
         (speech.language().part_of)(speech, &part)
     };
     if let Some(said) = gender.and_then(part_of) {
-        return Some(measure::with_noun(end, said, whole.is_none(), speech));
+        // "tres y dos quintos de metro", but "uno y medio metros"
+        let of = speech.language().of;
+        let linked = whole.is_some()
+            && (above, below) != (1, 2)
+            && !of.is_empty()
+            && measure::gender(end, speech).is_some();
+        let said = if linked { format!("{said} {of}") } else { said };
+        return Some(measure::with_noun(end, said, whole.is_none() || linked, speech));
     }
     let part = (speech.language().fraction)(speech, above, below)?;
     let Some(whole) = whole else { return Some(measure::with_noun(end, part, true, speech)) };

@@ -8,7 +8,7 @@ mod words;
 
 use super::other::BARE;
 use super::{Currency, Date, Half, Language, Part, Time, romance};
-use crate::text::verbalise::classes::{Reading, clock};
+use crate::text::verbalise::classes::{Reading, clock, word};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::Scan;
@@ -142,7 +142,9 @@ pub(super) const SPANISH: Language = Language {
         romance::two_pairs(speech, digits).unwrap_or_else(|| romance::decimals(speech, digits))
     },
     cents: |whole, noun, part, cents| format!("{whole} {noun} con {part} {cents}"),
+    watched: &["siglo", "año"],
     readings: &[
+        small_numeral,
         |scan, speech| clock::pointed(scan, speech, &["las"], false),
         short_ordinal,
         |scan, _| romance::kilometre(scan, "kilómetro"),
@@ -176,6 +178,25 @@ fn short_ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>>
     let before_noun = |scan| speech.noun(scan) == Some(Gender::Masculine);
     let ended = short || (scan.eat('º') && before_noun(scan));
     (ended && scan.at_word_end()).then(|| (scan, speech.by(SHORT_ORDINAL, n)))
+}
+
+/// siglo xix, año mcmxc: a Roman numeral in small letters, where nothing else can stand.
+fn small_numeral<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let noun: String = scan.letters().iter().collect();
+    // "año mi" and the like
+    let least = match noun.to_lowercase().as_str() {
+        "siglo" => 1,
+        "año" => 3,
+        _ => return None,
+    };
+    if !scan.blank() {
+        return None;
+    }
+    let letters = scan.eat_while(usize::MAX, |c| "ivxlcdm".contains(c));
+    let capitals: Vec<char> = letters.iter().map(char::to_ascii_uppercase).collect();
+    let n =
+        word::roman_value(&capitals).filter(|_| letters.len() >= least && scan.at_word_end())?;
+    Some((scan, format!("{noun} {}", speech.count(n))))
 }
 
 /// Two digits of a telephone number are a number; three and more are told one by one.
