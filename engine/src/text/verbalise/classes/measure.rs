@@ -109,6 +109,16 @@ pub(super) fn with_noun<'a>(
     }
 }
 
+/// The noun for one of the unit at a place, with its gender, if it is just said behind the number.
+pub(in crate::text::verbalise) fn noun<'a>(
+    scan: Scan<'a>,
+    speech: &Speech,
+) -> Option<(Scan<'a>, &'static str, Gender)> {
+    let (end, unit, hyphen) = unit_behind(scan, speech)?;
+    let gender = unit.gender.filter(|_| !hyphen && !unit.one.contains("{0}"))?;
+    Some((without_period(end, speech), unit.one, gender))
+}
+
 /// The gender of the unit behind a number.
 pub(super) fn gender(end: Scan<'_>, speech: &Speech) -> Option<Gender> {
     unit_behind(end, speech).and_then(|(_, unit, _)| unit.gender)

@@ -12,7 +12,7 @@ pub(super) mod date;
 mod digits;
 mod fraction;
 mod marked;
-mod measure;
+pub(super) mod measure;
 pub(super) mod money;
 pub(super) mod number;
 pub(super) mod part;

@@ -264,7 +264,7 @@ fn one(speech: &Speech, amount: &Amount, money: &Named, adjective: bool) -> Stri
 }
 
 /// "of" and a noun: `de dollars`, `d'euros`.
-pub(super) fn linked(of: &str, noun: &str, speech: &Speech) -> String {
+pub(in crate::text::verbalise) fn linked(of: &str, noun: &str, speech: &Speech) -> String {
     let of_vowel = speech.language().of_vowel;
     let vowel = noun.starts_with(|c| "aeiouyéèêh".contains(lower(c)));
     match vowel && !of_vowel.is_empty() {

@@ -212,7 +212,10 @@ fn holds(
             let roman = dotted && !small && !letter && roman_value(word).is_some();
             let number = roman || next.is_some_and(|c| c.is_ascii_digit() || c == '#');
             let lower = end.since(scan).iter().any(|c| c.is_lowercase());
-            let telling = dotted || (capital && lower && short.written.len() > 1);
+            // "No 2º andar": in the, not number.
+            let language = speech.language();
+            let common = language.small_months && language.small_words.contains(&short.written);
+            let telling = dotted || (capital && lower && !common && short.written.len() > 1);
             number && telling && (same_line || dotted)
         }
         Short::Behind | Short::Name => {

@@ -454,6 +454,9 @@ fn bare_lines() {
             ("les 5-6-7 mai 2026", "les cinq six sept mai deux mille vingt-six"),
             ("3,1416", "trois virgule quatorze seize"),
             ("08 h", "huit heures"),
+            ("3/4 l et 1/2 h", "trois quarts de litre et une demi-heure"),
+            ("1/4 h", "un quart d'heure"),
+            ("chap. IV", "chapitre quatre"),
             ("6,492,000", "six millions quatre cent quatre-vingt-douze mille"),
             (
                 "1593072962",

@@ -425,6 +425,8 @@ fn bare_lines() {
             ("casa 123A", "casa cento e vinte e três A"),
             ("14H30", "catorze e trinta"),
             ("00h", "zero horas"),
+            ("No 2º andar", "No segundo andar"),
+            ("No. 5", "número cinco"),
             ("às 13.45", "às treze e quarenta e cinco"),
             ("7.15 p.m.", "sete e quinze da noite."),
             ("5 usd", "cinco dólares americanos"),

@@ -502,6 +502,7 @@ fn bare_lines() {
             ("3,1416", "tres coma catorce dieciséis"),
             ("2,0416", "dos coma cero cuatro uno seis"),
             ("08 h", "ocho"),
+            ("No 5 sino 6", "No cinco sino seis"),
             ("siglo xix y año mcmxc", "siglo diecinueve y año mil novecientos noventa"),
             ("el siglo y el año mi", "el siglo y el año mi"),
             ("abril 30", "treinta de abril"),

@@ -113,6 +113,7 @@ pub(super) const FRENCH: Language = Language {
     readings: &[
         sign::crossed,
         readings::part_of,
+        readings::part_of_unit,
         readings::number_sign,
         readings::second,
         readings::roman_ordinal,

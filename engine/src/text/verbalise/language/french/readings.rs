@@ -1,7 +1,7 @@
 //! Forms that only French has: `n° 5`, `2nd`, `XXIe siècle`, `Saint-`.
 
 use super::words;
-use crate::text::verbalise::classes::{Reading, word};
+use crate::text::verbalise::classes::{Reading, measure, money, word};
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
@@ -134,6 +134,28 @@ pub(super) fn part_of<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         _ => said,
     };
     matches!(next.as_str(), "de" | "d" | "des" | "du").then_some((scan, said))
+}
+
+/// 3/4 l, 1/2 h: trois quarts de litre, une demi-heure
+pub(super) fn part_of_unit<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
+    let joined = scan.before().is_some_and(|c| !c.is_whitespace() && c != '(');
+    let behind_number = scan.visible_before().is_some_and(|c| c.is_ascii_digit());
+    let number = |digits: &[char]| digits.iter().collect::<String>().parse::<u64>().ok();
+    let above = number(scan.digits()).filter(|_| !joined && !behind_number)?;
+    let below = scan.eat('/').then(|| number(scan.digits()))??;
+    if above >= below || below > 10 {
+        return None;
+    }
+    let (end, noun, gender) = measure::noun(scan, speech)?;
+    let said = match (above, below, gender) {
+        (1, 2, Gender::Feminine) => format!("une demi-{noun}"),
+        (1, 2, _) => format!("un demi-{noun}"),
+        _ => {
+            let part = (speech.language().fraction)(speech, above, below)?;
+            format!("{part} {}", money::linked(speech.language().of, noun, speech))
+        }
+    };
+    Some((end, said))
 }
 
 /// St-Denis, Ste-Marie, bd Voltaire

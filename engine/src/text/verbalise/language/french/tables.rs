@@ -316,7 +316,6 @@ pub(super) const ABBREVIATIONS: &[Abbreviation] = &[
     short("rte", "route", Short::Title),
     short("imp", "impasse", Short::Title),
     dotted("av", "avenue"),
-    dotted("chap", "chapitre"),
     dotted("vol", "volume"),
     dotted("éd", "édition"),
     dotted("fig", "figure"),
