@@ -11,6 +11,7 @@
 //! ```
 
 mod dualcodec;
+mod qwen3_omni;
 mod reconstruct;
 mod vibevoice;
 mod weights;
@@ -42,11 +43,12 @@ type Maker = fn() -> Workload;
 fn main() {
     // cargo itself passes `--bench`.
     let filter = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    let makers: [(&str, Maker); 4] = [
+    let makers: [(&str, Maker); 5] = [
         ("dualcodec", dualcodec::decode_window),
         ("vibevoice encode", vibevoice::encode_window),
         ("vibevoice decode", vibevoice::decode_piece),
         ("reconstruction commit", reconstruct::commit),
+        ("qwen3-omni", qwen3_omni::encode_window),
     ];
     println!("{:<44} {:>9} {:>9} {:>9} {:>7}", "one thread", "GMAC/s", "product", "share", "RTF");
     for (name, make) in makers {
