@@ -163,6 +163,9 @@ pub enum Failure {
     /// The codec could not decode.
     #[error("the codec failed: {0}")]
     Codec(String),
+    /// A recording in the request cannot be heard.
+    #[error("cannot hear a recording: {0}")]
+    Hearing(String),
 }
 
 struct State {

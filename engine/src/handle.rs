@@ -4,6 +4,7 @@
 //! ```text
 //! Handle --commands--> engine-step --jobs--> engine-audio --events--> Events (one outbox a context)
 //!        --recordings-> engine-voice --prompt--> back; only where the bundle can hear
+//!        --requests--> engine-hearing --commands--> engine-step; where there is a recording in what a model is to answer
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +18,8 @@ use crate::answer::{self, Speaker};
 use crate::audio::{self, Audio};
 use crate::bundle::Prompt;
 use crate::engine::{Engine, Opening};
-use crate::event::{Events, outbox};
+use crate::event::{Events, Outbox, outbox};
+use crate::hearing::{self, Ear, HearingJob, Waiting};
 use crate::load;
 use crate::request::{Manner, Request, Resolver};
 use crate::sound::Stream;
@@ -47,6 +49,10 @@ pub struct Handle {
     models: Models,
     /// None where the first voice cannot hear.
     recordings: Option<SyncSender<VoiceJob>>,
+    /// None where no model that answers can hear.
+    unheard: Option<SyncSender<HearingJob>>,
+    /// Those whose recordings are still to be heard.
+    waiting: Arc<Waiting>,
 }
 
 /// The models that an engine runs, as requests are checked against them.
@@ -62,7 +68,12 @@ pub(crate) struct Models {
 
 impl Handle {
     /// Starts the threads.
-    pub(crate) fn spawn(engine: Engine, models: Models, hearing: Option<Hearing>) -> Self {
+    pub(crate) fn spawn(
+        engine: Engine,
+        models: Models,
+        hearing: Option<Hearing>,
+        ears: Vec<Option<Ear>>,
+    ) -> Self {
         let (commands, inbox) = sync_channel(COMMANDS);
         let (jobs, todo) = sync_channel(JOBS);
         let stats = Arc::new(Mutex::new(Stats::new(models.parts.clone())));
@@ -77,7 +88,16 @@ impl Handle {
             threads.push(spawn_named("engine-voice", move || voices::run(hearing, &todo)));
             recordings
         });
-        Self { commands, next_id: AtomicU64::new(0), stats, threads, models, recordings }
+        let waiting = Arc::<Waiting>::default();
+        let unheard = ears.iter().any(Option::is_some).then(|| {
+            let (unheard, todo) = sync_channel(RECORDINGS);
+            let (waiting, commands) = (waiting.clone(), commands.clone());
+            let side = hearing::Side { ears, waiting, commands };
+            threads.push(spawn_named("engine-hearing", move || side.run(&todo)));
+            unheard
+        });
+        let next_id = AtomicU64::new(0);
+        Self { commands, next_id, stats, threads, models, recordings, unheard, waiting }
     }
 
     /// Opens a context; its events come through the second value.
@@ -98,17 +118,46 @@ impl Handle {
         self.begin(id, Opening::Voice(Box::new(settings), source), stream)
     }
 
-    /// Opens a context in which a speech language model answers; its events come through the second value.
+    /// Opens a context in which a speech language model answers; its events come through the second value. Recordings in the
+    /// request are heard before it begins, on a thread of their own.
     ///
     /// # Errors
-    /// As [`Handle::open`].
+    /// As [`Handle::open`]; also [`Error::Busy`] when other answers wait for that thread. What only shows when a recording is
+    /// heard ends the context with [`Failure::Hearing`](crate::Failure::Hearing).
     pub fn answer(&self, request: answer::Request) -> Result<(ContextId, Events), Error> {
         if request.max_ahead.is_some() {
             self.admit()?;
         }
-        let settings = self.models.speaker(request.model.as_deref())?.resolve(request)?;
+        let speaker = self.models.speaker(request.model.as_deref())?;
+        if request.recordings().next().is_some() {
+            return self.answer_heard(speaker, request);
+        }
+        let settings = speaker.resolve(request)?;
         let stream = settings.stream();
         self.begin(self.next_id(), Opening::Answer(Box::new(settings)), stream)
+    }
+
+    fn answer_heard(
+        &self,
+        speaker: &Arc<Speaker>,
+        request: answer::Request,
+    ) -> Result<(ContextId, Events), Error> {
+        speaker.check_unheard(&request)?;
+        let model = self.models.speakers.iter().position(|known| Arc::ptr_eq(known, speaker));
+        let model = model.expect("it is one of them; this is a bug");
+        let unheard = self.unheard.as_ref().ok_or(Error::Stopped)?;
+        let id = self.next_id();
+        let (outbox, events) = self.outbox(id);
+        self.waiting.add(id, outbox);
+        let job = HearingJob { id, speaker: speaker.clone(), model, request };
+        unheard.try_send(job).map_err(|e| {
+            self.waiting.forget(id);
+            match e {
+                TrySendError::Full(_) => Error::Busy { commands: RECORDINGS },
+                TrySendError::Disconnected(_) => Error::Stopped,
+            }
+        })?;
+        Ok((id, events))
     }
 
     fn next_id(&self) -> ContextId {
@@ -121,13 +170,17 @@ impl Handle {
         opening: Opening,
         stream: Stream,
     ) -> Result<(ContextId, Events), Error> {
-        let commands = self.commands.clone();
-        let (outbox, events) = outbox(clock(), move || {
-            // A full queue means that the step thread is about to look at every outbox anyway.
-            let _ = commands.try_send(Command::Drained(id));
-        });
+        let (outbox, events) = self.outbox(id);
         self.send(Command::Open { id, opening, stream, outbox })?;
         Ok((id, events))
+    }
+
+    fn outbox(&self, id: ContextId) -> (Outbox, Events) {
+        let commands = self.commands.clone();
+        outbox(clock(), move || {
+            // A full queue means that the step thread is about to look at every outbox anyway.
+            let _ = commands.try_send(Command::Drained(id));
+        })
     }
 
     /// More text of a live context; text of one that is over is dropped.
@@ -177,6 +230,9 @@ impl Handle {
     /// # Errors
     /// As [`Handle::push`].
     pub fn cancel(&self, id: ContextId) -> Result<(), Error> {
+        if self.waiting.cancel(id) {
+            return Ok(());
+        }
         self.send(Command::Cancel(id))
     }
 
@@ -297,8 +353,9 @@ fn pick<'m, M>(
 impl Drop for Handle {
     fn drop(&mut self) {
         self.stop();
-        // The voice thread ends when nobody can send it anything.
-        self.recordings = None;
+        self.waiting.cancel_all();
+        // The threads of recordings end when nobody can send them anything.
+        (self.recordings, self.unheard) = (None, None);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

@@ -14,6 +14,7 @@ pub mod event;
 pub mod grammar;
 pub mod guards;
 mod handle;
+mod hearing;
 mod inspect;
 pub mod kernels;
 pub mod layout;

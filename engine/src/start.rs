@@ -19,6 +19,7 @@ use crate::engine::Engine;
 use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
 use crate::handle::Models;
+use crate::hearing::Ear;
 use crate::kernels::matrix::Precision;
 use crate::layout::{Vocabulary, WindowLimits};
 use crate::memory::{self, Need, TooFew};
@@ -142,7 +143,7 @@ impl Handle {
         options: &Options,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, StartError> {
-        let Loaded { models, stages, blocks, hearing, pool } =
+        let Loaded { models, stages, blocks, hearing, ears, pool } =
             Loaded::load(bundles, options, progress)?;
         let budget = Budget {
             // A pair needs a token of each half in its last piece.
@@ -150,7 +151,7 @@ impl Handle {
             sequences: options.sequences.max(2),
             share_prefixes: options.share_prefixes,
         };
-        Ok(Self::spawn(Engine::new(stages, &blocks, budget, pool), models, hearing))
+        Ok(Self::spawn(Engine::new(stages, &blocks, budget, pool), models, hearing, ears))
     }
 }
 
@@ -163,6 +164,8 @@ pub(crate) struct Loaded {
     /// Key/value blocks of each.
     pub(crate) blocks: Vec<usize>,
     pub(crate) hearing: Option<Hearing>,
+    /// What each model that answers hears with, if anything.
+    pub(crate) ears: Vec<Option<Ear>>,
     pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
 }
 
@@ -203,8 +206,13 @@ impl Loaded {
         let speech = bundle.load(&options, progress)?;
         let stage = self.stages.len();
         let home = Home { stage, blocks: self.blocks[stage] };
-        let (network, speaker) = Speaker::of(speech, home);
+        let (network, mut speaker) = Speaker::of(speech, home);
         self.models.parts.push(Part::of_speaker(speaker.name()));
+        let ear = Ear::of(bundle, speaker.heard.clone());
+        if let Some(ear) = &ear {
+            speaker.hears(ear.limits());
+        }
+        self.ears.push(ear);
         self.stages.push(Box::new(network));
         self.models.speakers.push(Arc::new(speaker));
         Ok(())

@@ -3,7 +3,9 @@
 use super::{Message, Modality, Part, Request, Speaker, Task};
 use crate::Error;
 use crate::bundle::speech;
-use crate::layout::{self, Piece, bagpiper_chat, opuslm_dialogue, opuslm_speech};
+use crate::layout::{
+    self, Piece, bagpiper_chat, opuslm_dialogue, opuslm_speech, opuslm_transcription,
+};
 use crate::models::speech::Family;
 use crate::phase::OpusLmIds;
 
@@ -11,6 +13,7 @@ use crate::phase::OpusLmIds;
 enum Read<'a> {
     Text(Vec<u32>),
     Sound(Vec<&'a [u16]>),
+    Heard(Vec<u32>),
 }
 
 /// The prompt's rows, `[rows, streams]`.
@@ -66,8 +69,11 @@ fn opuslm(
             Ok(opuslm_speech(ids, task, text, voice))
         }
         (Task::Speak, _) => Err(Error::option("messages", pieces.len(), "one text to be spoken")),
+        (Task::Transcribe, [layout::Message { piece: Piece::Sound(codes), .. }]) => {
+            Ok(opuslm_transcription(ids, task, codes))
+        }
         (Task::Transcribe, _) => {
-            Err(Error::option("task", "transcribe", "this engine does not hear yet"))
+            Err(Error::option("messages", pieces.len(), "one recording to be written down"))
         }
         (Task::Converse, _) => {
             let first = request.modalities.first().copied().unwrap_or(Modality::Text);
@@ -91,6 +97,7 @@ fn piece<'r>(read: &'r Read<'_>) -> Piece<'r> {
     match read {
         Read::Text(ids) => Piece::Text(ids),
         Read::Sound(codes) => Piece::Sound(codes),
+        Read::Heard(ids) => Piece::Heard(ids),
     }
 }
 
@@ -101,6 +108,8 @@ fn read<'p>(speaker: &Speaker, part: &'p Part) -> Result<Read<'p>, Error> {
             ids.map(Read::Text).map_err(|e| Error::option("messages", "text", e.to_string()))
         }
         Part::Audio(_) => Err(Error::option("messages", "audio", "this model does not hear")),
+        Part::Heard(clip) if clip.is_of(&speaker.heard) => Ok(Read::Heard(clip.ids().collect())),
+        Part::Heard(_) => Err(Error::option("messages", "audio", "what this model has heard")),
         Part::Codes(codes) => {
             let streams = speaker.family.streams();
             let frames = codes.first().map_or(0, Vec::len);

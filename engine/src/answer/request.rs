@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Modality, Role};
+use crate::models::speech::Clip;
 
 /// What is asked of a speech language model. Anything left `None` is the bundle's default.
 #[derive(Debug, Clone)]
@@ -68,6 +69,8 @@ pub enum Part {
     Text(String),
     /// A recording at 24 kHz, mono, full scale 1. Only for models that hear.
     Audio(Arc<[f32]>),
+    /// What the model has heard of a recording; the engine makes it.
+    Heard(Arc<Clip>),
     /// Sound in the model's own codes, `[streams][frames]`.
     Codes(Arc<[Vec<u16>]>),
 }
@@ -84,6 +87,15 @@ pub struct Draw {
 }
 
 impl Request {
+    /// Recordings that are still to be heard.
+    pub(crate) fn recordings(&self) -> impl Iterator<Item = &[f32]> {
+        let parts = self.messages.iter().flat_map(|message| &message.parts);
+        parts.filter_map(|part| match part {
+            Part::Audio(samples) => Some(&samples[..]),
+            Part::Text(_) | Part::Heard(_) | Part::Codes(_) => None,
+        })
+    }
+
     /// What a text is answered with, read as it is written.
     pub fn new(text: impl Into<String>, modalities: &[Modality]) -> Self {
         let parts = vec![Part::Text(text.into())];

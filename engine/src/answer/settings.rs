@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Draw, Modality, Request, Speaker, Task, prompt};
+use super::{Draw, Modality, Part, Request, Speaker, Task, prompt};
 use crate::Error;
 use crate::event::Usage;
+use crate::models::speech::{Clip, Heard};
 use crate::phase::{Machine, Plan};
 use crate::pipeline::Standing;
 use crate::request::{check_guidance, share, warmed};
@@ -27,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) standing: Standing,
     /// Rows of the prompt, `[rows, streams]`.
     pub(super) prompt: Vec<u32>,
+    /// What was heard and stands in it.
+    pub(super) _clips: Vec<Arc<Clip>>,
     /// What may be said behind it.
     pub(super) machine: Machine,
     /// How it is chosen.
@@ -83,12 +86,33 @@ impl Speaker {
             sounds: order.contains(&Modality::Audio) || order.is_empty() && self.codec.is_some(),
             speaker: self.clone(),
             prompt,
+            _clips: clips(&request),
             machine,
             manner: Manner { text, audio, seed: request.seed },
             guidance,
             stops,
             rows_max,
         })
+    }
+
+    /// Checks a request with recordings as far as it can be checked before they are heard: a frame of codes stands for each.
+    ///
+    /// # Errors
+    /// As [`Speaker::resolve`]; also recordings that this model does not hear.
+    pub(crate) fn check_unheard(self: &Arc<Self>, request: &Request) -> Result<(), Error> {
+        let refused = |allowed: String| Error::option("messages", "audio", allowed);
+        let limits = self.hears.ok_or_else(|| refused("this model does not hear".to_owned()))?;
+        for samples in request.recordings() {
+            limits.check(samples).map_err(|e| refused(e.to_string()))?;
+        }
+        let frame: Arc<[Vec<u16>]> = vec![vec![0]; self.family.streams().len()].into();
+        let mut request = request.clone();
+        for part in request.messages.iter_mut().flat_map(|message| &mut message.parts) {
+            if let Part::Audio(_) = part {
+                *part = Part::Codes(frame.clone());
+            }
+        }
+        self.resolve(request).map(|_| ())
     }
 
     /// The order of segments that is asked for, if the model can say them.
@@ -144,13 +168,24 @@ impl Speaker {
     fn usage(&self, prompt: &[u32]) -> Usage {
         let streams = self.family.streams();
         let firsts = prompt.iter().step_by(streams.len());
-        let sound = firsts.clone().filter(|id| streams[0].code(**id).is_some()).count();
+        let sounds = |id: u32| streams[0].code(id).is_some() || Heard::names(id);
+        let sound = firsts.clone().filter(|id| sounds(**id)).count();
         Usage {
             prompt_tokens: firsts.count() - sound,
             prompt_audio_tokens: sound,
             ..Usage::default()
         }
     }
+}
+
+/// What was heard, to be kept as long as the answer may look at it.
+fn clips(request: &Request) -> Vec<Arc<Clip>> {
+    let parts = request.messages.iter().flat_map(|message| &message.parts);
+    let clip = |part: &Part| match part {
+        Part::Heard(clip) => Some(clip.clone()),
+        Part::Text(_) | Part::Audio(_) | Part::Codes(_) => None,
+    };
+    parts.filter_map(clip).collect()
 }
 
 /// A number from 1 to a limit.

@@ -7,7 +7,8 @@ use codecs::streaming::{Codec, OUTPUT_RATE};
 
 use crate::batch::BLOCK_TOKENS;
 use crate::bundle::speech::{Speech, SpeechManifest, SpeechVoice, TextIds};
-use crate::models::speech::{Family, SpeechLm};
+use crate::hearing::Limits;
+use crate::models::speech::{Family, Heard, SpeechLm};
 use crate::turn;
 
 /// A speech language model without its network.
@@ -26,6 +27,10 @@ pub(crate) struct Speaker {
     pub(super) sounding: Range<usize>,
     /// Its voices.
     pub(super) voices: Vec<SpeechVoice>,
+    /// What its network has heard.
+    pub(crate) heard: Arc<Heard>,
+    /// What recordings may be; none: it does not hear.
+    pub(super) hears: Option<Limits>,
     /// The engine's stage that runs it.
     pub(super) stage: usize,
     /// Places that a row can have.
@@ -56,10 +61,17 @@ impl Speaker {
             codec,
             sounding,
             voices,
+            heard: network.heard(),
+            hears: None,
             stage: home.stage,
             blocks: home.blocks,
         };
         (network, speaker)
+    }
+
+    /// It hears what is within limits.
+    pub(crate) fn hears(&mut self, limits: Limits) {
+        self.hears = Some(limits);
     }
 
     /// What requests call it.

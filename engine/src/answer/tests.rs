@@ -3,6 +3,7 @@
 mod aborts;
 mod crowd;
 mod golden;
+mod hearing;
 mod limits;
 
 use std::collections::BTreeMap;

@@ -160,7 +160,7 @@ pub fn start(script: Script, timbre: Timbre) -> Result<(Handle, Control), Script
     };
     let parts = stats::Part::of_voice(&resolver.manifest.name, stages).collect();
     let models = Models { voices: vec![resolver], parts, ..Models::default() };
-    Ok((Handle::spawn(engine, models, None), Control { ledger, tones }))
+    Ok((Handle::spawn(engine, models, None, Vec::new()), Control { ledger, tones }))
 }
 
 fn grammar() -> Grammar {

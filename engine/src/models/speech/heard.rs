@@ -41,6 +41,11 @@ impl Heard {
         Arc::new(Self { width, clips: RwLock::new(clips) })
     }
 
+    /// Whether an id is that of a row.
+    pub(crate) fn names(id: u32) -> bool {
+        id >= FIRST
+    }
+
     /// Values of a row.
     pub fn width(&self) -> usize {
         self.width
@@ -74,7 +79,7 @@ impl Heard {
 
     /// Gives a row to `read`, where there is one of that id.
     pub(super) fn with<R>(&self, id: u32, read: impl FnOnce(&[f32]) -> R) -> Option<R> {
-        if id < FIRST {
+        if !Self::names(id) {
             return None;
         }
         let clips = self.clips.read().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +109,18 @@ impl Clips {
     }
 }
 
+impl PartialEq for Clip {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_of(&other.heard) && self.ids == other.ids
+    }
+}
+
 impl Clip {
+    /// Whether its rows are known to the network that `heard` belongs to.
+    pub(crate) fn is_of(&self, heard: &Arc<Heard>) -> bool {
+        Arc::ptr_eq(&self.heard, heard)
+    }
+
     /// What its rows are called in a prompt.
     pub fn ids(&self) -> Range<u32> {
         self.ids.clone()
