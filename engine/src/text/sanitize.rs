@@ -43,7 +43,11 @@ impl Sanitizer {
             self.waiting.push(s);
             return;
         }
-        if let Some(pause) = self.pause.take().filter(|_| !MARKS.contains(&ch)) {
+        let pause = self.pause.take();
+        if pause.is_some() && MARKS.contains(&ch) {
+            // The mark is the pause, and stands behind its word.
+            self.waiting.clear();
+        } else if let Some(pause) = pause {
             // In front of the blanks, so with no more of the raw text than they have.
             let Spoken { from, to, .. } = *self.waiting.first().unwrap_or(&pause);
             out.push(Spoken { ch: ',', from, to });
@@ -87,7 +91,7 @@ mod tests {
     fn a_pause_is_a_comma_where_no_mark_stands() {
         for (raw, spoken) in [
             ("Wait <break time=\"1s\"/> here<break/>.", "Wait, here."),
-            ("Wait<break/>here <break/>, now", "Wait, here , now."),
+            ("Wait<break/>here <break/>, now", "Wait, here, now."),
             ("Wait. <break/> Here (so) <break/> it ends <break/>", "Wait. Here (so), it ends."),
             ("<break/>Go on<break/><break/>then", "Go on, then."),
         ] {

@@ -307,6 +307,8 @@ fn rich_text() -> impl Strategy<Value = String> {
         "[0-9]{1,3}",
         "(\\*\\*|\\*|_|`|```|~~|#|\\[|\\]|\\]\\(|\\(|\\)|<|>|<b>|</p>|<br/>|<!--|-->|&|&amp;|\\||\\\\|- |\n# )",
         "(e\u{301}|\u{ad}|\u{200d}|🎉|👩\u{200d}👧|\u{1b}\\[31m|\u{0}|\u{a0}|\u{fffd}|가|\u{11a8})",
+        "(<break time=\"1s\"/>|<break|<say-as interpret-as=\"date\" format=\"dmy\">|</say-as>|<sub alias=\"x\">|</sub>|1/2/2026)",
+        "(\\{\"word\": \"a1\", \"pronounce\": \"b\"\\}|\\{\"word\"|<phoneme ph=\"x\">|<emotion/>)",
         "(Dr\\. |U\\.S\\. |a\\.m\\. |http://x\\.org/a_b |[A-Z][a-z]+\\. )",
     ];
     proptest::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
@@ -317,7 +319,8 @@ proptest! {
     fn any_split_gives_the_same_characters_with_the_same_offsets(
         text in rich_text(), sizes in proptest::collection::vec(1_usize..9, 1..20), literal: bool,
     ) {
-        let options = if literal { TextOptions::literal() } else { TextOptions::default() };
+        let rules = TextOptions { inline_words: true, ..TextOptions::default() };
+        let options = if literal { TextOptions::literal() } else { rules };
         let whole = spoken(&text, &options);
         let chars: Vec<char> = text.chars().collect();
         let mut split = Passage::new(options, LiveSettings::default());
