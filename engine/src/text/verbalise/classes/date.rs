@@ -106,50 +106,8 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Dat
     Some((scan, Date { day: Some(day), month, month_first, ..Date::default() }))
 }
 
-/// A day of digits whose parts stand in an order such as `dmy`, with signs between them or in the usual widths.
-pub(super) fn in_order(text: &str, order: &str, speech: &Speech) -> Option<String> {
-    let mut parts: Vec<String> = text
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|part| !part.is_empty())
-        .map(str::to_owned)
-        .collect();
-    if let [run] = &parts[..]
-        && order.len() > 1
-    {
-        let mut rest = run.as_str();
-        let mut cut = Vec::new();
-        for part in order.chars() {
-            let (piece, behind) = rest.split_at_checked(if part == 'y' { 4 } else { 2 })?;
-            cut.push(piece.to_owned());
-            rest = behind;
-        }
-        parts = if rest.is_empty() { cut } else { return None };
-    }
-    if parts.len() != order.len() {
-        return None;
-    }
-    let mut date = Date { month_first: order.starts_with('m'), ..Date::default() };
-    for (part, digits) in order.chars().zip(&parts) {
-        let n = digits.parse::<u32>();
-        match part {
-            'd' => date.day = Some(n.ok().filter(|day| (1..=31).contains(day))?),
-            'm' => {
-                let named = || month(&digits.to_lowercase(), speech).map(|(month, _)| month);
-                date.month = n.ok().or_else(named).filter(|month| (1..=12).contains(month))?;
-            }
-            _ if digits.len() == 2 => date.year = Some(of_two_digits(n.ok()?)),
-            _ => date.year = Some(n.ok().filter(|_| digits.len() <= 4)?),
-        }
-    }
-    match date {
-        Date { month: 0, year: Some(year), .. } => Some(speech.year(year.into())),
-        Date { day: None, year: None, month, .. } => Some(speech.names().month(month).to_owned()),
-        _ => Some((speech.language().date)(speech, &date, "")),
-    }
-}
-
 /// As POSIX has it.
-fn of_two_digits(year: u32) -> u32 {
+pub(super) fn of_two_digits(year: u32) -> u32 {
     year + if year < 69 { 2000 } else { 1900 }
 }
 
@@ -421,7 +379,7 @@ fn say(speech: &Speech, date: &Date, start: Scan<'_>) -> String {
 }
 
 /// The month of a word in lower case; `sept` is as good as `sep`.
-fn month(word: &str, speech: &Speech) -> Option<(u32, bool)> {
+pub(super) fn month(word: &str, speech: &Speech) -> Option<(u32, bool)> {
     let find = |word| speech.names().find_month(word);
     find(word).or_else(|| match word {
         "sept" => find("sep"),

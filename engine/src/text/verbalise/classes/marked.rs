@@ -6,6 +6,7 @@ use super::word::roman_value;
 use super::{Reading, Rule, address, date, digits, number};
 use crate::text::spoken::Mark;
 use crate::text::verbalise::Verbaliser;
+use crate::text::verbalise::language::Date;
 use crate::text::verbalise::names::Gender;
 use crate::text::verbalise::scan::{Look, Scan};
 use crate::text::verbalise::speech::Speech;
@@ -55,7 +56,7 @@ fn told(mark: Mark, text: &[char], speech: &Speech) -> Option<String> {
             Some(Verbaliser::aside(*speech, &spaced_by(text, 2, ':')))
         }
         Mark::Time => None,
-        Mark::Date(order) => date::in_order(text, Mark::DATES[usize::from(order)], speech),
+        Mark::Date(order) => in_order(text, Mark::DATES[usize::from(order)], speech),
     }
 }
 
@@ -99,4 +100,46 @@ fn characters(text: &[char], speech: &Speech) -> String {
     };
     let said: Vec<String> = runs.map(say).filter(|said| !said.is_empty()).collect();
     said.join(" ")
+}
+
+/// A day of digits whose parts stand in an order such as `dmy`, with signs between them or in the usual widths.
+fn in_order(text: &str, order: &str, speech: &Speech) -> Option<String> {
+    let mut parts: Vec<String> = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if let [run] = &parts[..]
+        && order.len() > 1
+    {
+        let mut rest = run.as_str();
+        let mut cut = Vec::new();
+        for part in order.chars() {
+            let (piece, behind) = rest.split_at_checked(if part == 'y' { 4 } else { 2 })?;
+            cut.push(piece.to_owned());
+            rest = behind;
+        }
+        parts = if rest.is_empty() { cut } else { return None };
+    }
+    if parts.len() != order.len() {
+        return None;
+    }
+    let mut told = Date { month_first: order.starts_with('m'), ..Date::default() };
+    for (part, digits) in order.chars().zip(&parts) {
+        let n = digits.parse::<u32>();
+        match part {
+            'd' => told.day = Some(n.ok().filter(|day| (1..=31).contains(day))?),
+            'm' => {
+                let named = || date::month(&digits.to_lowercase(), speech).map(|(month, _)| month);
+                told.month = n.ok().or_else(named).filter(|month| (1..=12).contains(month))?;
+            }
+            _ if digits.len() == 2 => told.year = Some(date::of_two_digits(n.ok()?)),
+            _ => told.year = Some(n.ok().filter(|_| digits.len() <= 4)?),
+        }
+    }
+    match told {
+        Date { month: 0, year: Some(year), .. } => Some(speech.year(year.into())),
+        Date { day: None, year: None, month, .. } => Some(speech.names().month(month).to_owned()),
+        _ => Some((speech.language().date)(speech, &told, "")),
+    }
 }
