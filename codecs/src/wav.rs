@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! RIFF size "WAVE"
-//!   "fmt "  PCM 16 bit or IEEE float, mono, rate
-//!   "fact"  number of samples (float only, where the format asks for it)
+//!   "fmt "  PCM 16 bit, IEEE float or G.711, mono, rate
+//!   "fact"  number of samples (not for PCM, where the format does not ask for it)
 //!   "LIST"  "INFO" and pairs of identifier and text, if there are any
 //!   "data"  samples
 //! ```
@@ -35,6 +35,10 @@ pub enum SampleFormat {
     I16,
     /// 32-bit floats.
     F32,
+    /// 8 bits of G.711, mu-law.
+    Mulaw,
+    /// 8 bits of G.711, A-law.
+    Alaw,
 }
 
 impl SampleFormat {
@@ -42,6 +46,16 @@ impl SampleFormat {
         match self {
             Self::I16 => 2,
             Self::F32 => 4,
+            Self::Mulaw | Self::Alaw => 1,
+        }
+    }
+
+    fn tag(self) -> u16 {
+        match self {
+            Self::I16 => FORMAT_PCM,
+            Self::F32 => FORMAT_FLOAT,
+            Self::Mulaw => FORMAT_MULAW,
+            Self::Alaw => FORMAT_ALAW,
         }
     }
 }
@@ -60,7 +74,7 @@ pub fn header(
 ) -> Vec<u8> {
     let mut chunks = fmt_chunk(sample_rate, format);
     let data_size = samples.and_then(|n| u32::try_from(n * u64::from(format.bytes())).ok());
-    if format == SampleFormat::F32 {
+    if format != SampleFormat::I16 {
         let samples = data_size.map_or(UNKNOWN_SIZE, |size| size / format.bytes());
         push_chunk(&mut chunks, b"fact", &samples.to_le_bytes());
     }
@@ -82,17 +96,13 @@ pub fn header(
 }
 
 fn fmt_chunk(sample_rate: u32, format: SampleFormat) -> Vec<u8> {
-    let tag = match format {
-        SampleFormat::I16 => FORMAT_PCM,
-        SampleFormat::F32 => FORMAT_FLOAT,
-    };
-    let mut body = tag.to_le_bytes().to_vec();
+    let mut body = format.tag().to_le_bytes().to_vec();
     body.extend(1_u16.to_le_bytes()); // channels
     body.extend(sample_rate.to_le_bytes());
     body.extend((sample_rate * format.bytes()).to_le_bytes());
     body.extend((format.bytes() as u16).to_le_bytes());
     body.extend((8 * format.bytes() as u16).to_le_bytes());
-    if format == SampleFormat::F32 {
+    if format != SampleFormat::I16 {
         body.extend(0_u16.to_le_bytes()); // no extension: only plain PCM may leave this out
     }
     let mut chunk = Vec::new();
@@ -151,6 +161,12 @@ impl<W: Write> WavWriter<W> {
         match self.format {
             SampleFormat::I16 => pcm::extend_i16_le(&mut bytes, samples),
             SampleFormat::F32 => pcm::extend_f32_le(&mut bytes, samples),
+            SampleFormat::Mulaw => {
+                bytes.extend(samples.iter().map(|&s| g711::mulaw_encode(pcm::to_i16(s))));
+            }
+            SampleFormat::Alaw => {
+                bytes.extend(samples.iter().map(|&s| g711::alaw_encode(pcm::to_i16(s))));
+            }
         }
         self.samples += samples.len() as u64;
         self.sink.write_all(&bytes)
@@ -387,6 +403,20 @@ mod tests {
         expected.extend(96_000_u32.to_le_bytes());
         expected.extend(b"\x04\0\x20\0\0\0fact\x04\0\0\0\x01\0\0\0data\x04\0\0\0\0\0\x80\x3f");
         assert_eq!(file(SampleFormat::F32, &[1.0], &[]), expected);
+    }
+
+    #[test]
+    fn a_file_of_telephone_sound_has_extension_and_fact() {
+        let mut expected = b"RIFF\x34\0\0\0WAVEfmt \x12\0\0\0\x07\0\x01\0".to_vec();
+        expected.extend(24_000_u32.to_le_bytes());
+        expected.extend(24_000_u32.to_le_bytes());
+        expected.extend(b"\x01\0\x08\0\0\0fact\x04\0\0\0\x02\0\0\0data\x02\0\0\0");
+        expected.extend([0.0, 0.25].map(|sample| g711::mulaw_encode(pcm::to_i16(sample))));
+        assert_eq!(file(SampleFormat::Mulaw, &[0.0, 0.25], &[]), expected);
+        let alaw = Wav::read(&file(SampleFormat::Alaw, &[0.0, 0.25], &[LABEL])).unwrap();
+        let heard =
+            |sample| pcm::from_i16(g711::alaw_decode(g711::alaw_encode(pcm::to_i16(sample))));
+        assert_eq!(alaw.samples, [heard(0.0), heard(0.25)]);
     }
 
     #[test]
