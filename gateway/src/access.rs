@@ -89,6 +89,16 @@ impl Access {
         self.told().voice = Some(voice.unwrap_or("default").to_owned());
     }
 
+    /// Who asks, where that is known later than the answer.
+    pub(crate) fn key(&self, id: &str) {
+        self.told().key = Some(id.to_owned());
+    }
+
+    /// How long ago the request came.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.0.clock.now()
+    }
+
     /// More sound was sent.
     pub(crate) fn sound(&self, sound: Duration) {
         self.told().sound += sound;
@@ -140,7 +150,8 @@ pub(crate) async fn layer(
     {
         let mut told = access.told();
         told.status = status.as_u16();
-        told.key = response.extensions().get::<Caller>().map(|caller| caller.key_id.to_string());
+        let caller = response.extensions().get::<Caller>();
+        told.key = caller.map(|caller| caller.key_id.to_string()).or(told.key.take());
     }
     let class = match status.as_u16() / 100 {
         1 => "1xx",

@@ -80,6 +80,8 @@ pub(crate) enum Encoding {
     Mp3 { sample_rate: u32, bitrate: u32 },
     /// Opus in Ogg, of samples at [`Encoding::OPUS_RATE`].
     Opus { bitrate: u32 },
+    /// Of samples at this rate, in Hz.
+    Flac { sample_rate: u32 },
 }
 
 impl Encoding {
@@ -125,7 +127,7 @@ impl FileWriter {
             #[cfg(feature = "mp3")]
             FileFormat::Mp3 => Self::mp3(&Default::default())?,
             FileFormat::Opus => Self::ogg(&opus::EncoderConfig::default())?,
-            FileFormat::Flac => Self::Flac(Box::new(flac::Encoder::new(ENGINE_RATE, &COMMENTS)?)),
+            FileFormat::Flac => return Self::flac(ENGINE_RATE),
             FileFormat::Wav => {
                 Self::Plain { header: wav::header(ENGINE_RATE, SampleFormat::I16, &INFO, None) }
             }
@@ -146,12 +148,17 @@ impl FileWriter {
             Encoding::Opus { bitrate } => {
                 Self::ogg(&opus::EncoderConfig { bitrate, ..opus::EncoderConfig::default() })
             }
+            Encoding::Flac { sample_rate } => Self::flac(sample_rate),
         }
     }
 
     #[cfg(feature = "mp3")]
     fn mp3(config: &codecs::mp3::EncoderConfig) -> Result<Self, FileError> {
         Ok(Self::Mp3(Box::new(codecs::mp3::Encoder::new(config)?)))
+    }
+
+    fn flac(sample_rate: u32) -> Result<Self, FileError> {
+        Ok(Self::Flac(Box::new(flac::Encoder::new(sample_rate, &COMMENTS)?)))
     }
 
     fn ogg(config: &opus::EncoderConfig) -> Result<Self, FileError> {

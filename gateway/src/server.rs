@@ -13,18 +13,18 @@ use axum::routing::{get, post};
 use axum::{Router, middleware, response::Response};
 use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::access;
 use crate::audio::Prepared;
 use crate::auth::{Caller, Over, Purse};
 use crate::config::Gateway;
 use crate::driver::Clock;
-use crate::foreign::cartesia::Cartesia;
-use crate::foreign::deepgram::Deepgram;
-use crate::foreign::elevenlabs::ElevenLabs;
+use crate::foreign::cartesia::{self, Cartesia};
+use crate::foreign::deepgram::{self, Deepgram};
+use crate::foreign::elevenlabs::{self, ElevenLabs};
 use crate::foreign::livekit::LiveKit;
-use crate::foreign::tontaube::Tontaube;
+use crate::foreign::tontaube::{self, Tontaube};
 use crate::lexicon::Lexicons;
 use crate::locks::Locks;
 use crate::metrics::Metrics;
@@ -33,6 +33,7 @@ use crate::sessions::{Admission, Refused, Sessions};
 use crate::transport::accept::Acceptor;
 use crate::transport::http::cors;
 use crate::transport::http::gate::{self, too_many};
+use crate::transport::http::refusals::{self, Words};
 use crate::transport::{http, ws};
 use crate::voices::Voices;
 
@@ -51,6 +52,8 @@ pub(crate) struct Server {
     pub(crate) metrics: Arc<Metrics>,
     /// What is sent in the place of sound that cannot be heard.
     pub(crate) prepared: Option<Prepared>,
+    /// Places of those who have not shown their key yet.
+    pub(crate) strangers: Arc<Semaphore>,
     is_warm: AtomicBool,
     clock: Clock,
 }
@@ -88,6 +91,18 @@ impl Server {
         self.clock.now()
     }
 
+    /// Whether the engine could supply the listener of a new session.
+    ///
+    /// # Errors
+    /// It could not.
+    pub(crate) fn has_room_for(&self, setup: &Setup) -> Result<(), NoPlace> {
+        if setup.has_room {
+            return Ok(());
+        }
+        self.metrics.wire.sessions.refused.with_label_values(&[NoPlace::Engine.reason()]).inc();
+        Err(NoPlace::Engine)
+    }
+
     /// Takes a place for somebody, of the house and of those of the key.
     ///
     /// # Errors
@@ -109,6 +124,9 @@ pub(crate) enum NoPlace {
     Key(#[from] Over),
     #[error(transparent)]
     House(#[from] Refused),
+    /// Those of the engine.
+    #[error("one more listener could not be kept supplied")]
+    Engine,
 }
 
 impl NoPlace {
@@ -118,6 +136,7 @@ impl NoPlace {
             Self::Key(_) => "key",
             Self::House(Refused::Full { .. }) => "full",
             Self::House(Refused::Draining) => "draining",
+            Self::Engine => "engine",
         }
     }
 }
@@ -127,6 +146,7 @@ impl IntoResponse for NoPlace {
         match self {
             Self::Key(over) => too_many(&over),
             Self::House(refused) => http::busy(&refused),
+            Self::Engine => http::overloaded(&self.to_string()),
         }
     }
 }
@@ -163,6 +183,7 @@ pub async fn run_with(
     let voices = Voices::open(config.voices.clone(), engine.clone(), catalogue);
     let server = Arc::new(Server {
         sessions: Sessions::new(config.server.max_sessions),
+        strangers: Arc::new(Semaphore::new(config.foreign.max_unknown_sockets as usize)),
         locks: locks.clone(),
         config,
         metrics: Arc::new(Metrics::new(engine.clone(), &model)),
@@ -205,16 +226,9 @@ fn routes(server: Arc<Server>) -> Router {
     let body_bytes = server.config.server.max_body_bytes;
     let guarded = Router::new()
         .route("/v1/tts/stream", get(ws::stream))
-        .route("/tts/websocket", ws::speaks(Cartesia::make))
-        .route("/predict", http::speech::reads(Tontaube::predict))
-        .route("/stream", http::speech::reads(Tontaube::stream))
-        .route("/ws/stream", ws::speaks(Tontaube::make))
-        .route("/tts/bytes", http::speech::reads(Cartesia::bytes))
-        .route("/tts/sse", http::speech::reads(Cartesia::events))
+        // What is refused here has no shape that anybody knows.
         .route("/tts", ws::speaks(LiveKit::make))
         .route("/v1/tts", ws::speaks(LiveKit::make))
-        .route("/v1/speak", ws::speaks(Deepgram::make).merge(http::speech::reads(Deepgram::file)))
-        .merge(elevenlabs())
         .route("/v1/audio/speech", post(http::speech::speak))
         .route(http::voices::PATH, http::voices::all(&server.config.voices))
         .route("/v1/voices/{id}", http::voices::one())
@@ -223,6 +237,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/v1/text", post(http::text::said))
         .route("/v1/tokens", post(http::tokens::issue))
         .route_layer(middleware::from_fn_with_state(server.clone(), gate::gate))
+        .merge(vendors(&server))
         // Before browsers are answered, who ask with a method that no route has.
         .method_not_allowed_fallback(not_allowed);
     let guarded = match cors::layer(&server.config.server.origins, server.locks.is_closed()) {
@@ -246,19 +261,48 @@ fn routes(server: Arc<Server>) -> Router {
         .with_state(server)
 }
 
-/// The addresses of ElevenLabs, and again under that which tells LiveKit's plugin apart.
-fn elevenlabs() -> Router<Arc<Server>> {
+/// The addresses of other vendors; what is refused there is told in their words.
+fn vendors(server: &Arc<Server>) -> Router<Arc<Server>> {
     let reads = http::speech::reads;
-    ["/v1", "/x/livekit/v1"].into_iter().fold(Router::new(), |router, base| {
+    let worded = |router: Router<Arc<Server>>, words: Words| {
+        router.route_layer(middleware::map_response(move |response: Response| {
+            std::future::ready(refusals::reword(response, words))
+        }))
+    };
+    let guarded = |router: Router<Arc<Server>>, words: Words| {
+        let gate = middleware::from_fn_with_state(server.clone(), gate::gate);
+        worded(router.route_layer(gate), words)
+    };
+    let cartesia = Router::new()
+        .route("/tts/websocket", ws::speaks(Cartesia::make))
+        .route("/tts/bytes", reads(Cartesia::bytes))
+        .route("/tts/sse", reads(Cartesia::events));
+    let deepgram =
+        Router::new().route("/v1/speak", ws::speaks(Deepgram::make).merge(reads(Deepgram::file)));
+    let tontaube = Router::new()
+        .route("/predict", reads(Tontaube::predict))
+        .route("/stream", reads(Tontaube::stream))
+        .route("/ws/stream", ws::speaks(Tontaube::make));
+    // Again under an address that tells LiveKit's plugin apart.
+    let (mut files, mut sockets) = (Router::new(), Router::new());
+    for base in ["/v1", "/x/livekit/v1"] {
         let at = |rest: &str| format!("{base}/text-to-speech/{{voice}}{rest}");
-        router
+        let known = |make| ws::speaks_once_known(make, ElevenLabs::INTRODUCTION);
+        files = files
             .route(&at(""), reads(ElevenLabs::file))
             .route(&at("/stream"), reads(ElevenLabs::file))
             .route(&at("/with-timestamps"), reads(ElevenLabs::timed_file))
-            .route(&at("/stream/with-timestamps"), reads(ElevenLabs::timed_pieces))
-            .route(&at("/multi-stream-input"), ws::speaks(ElevenLabs::multi))
-            .route(&at("/stream-input"), ws::speaks(ElevenLabs::single))
-    })
+            .route(&at("/stream/with-timestamps"), reads(ElevenLabs::timed_pieces));
+        sockets = sockets
+            .route(&at("/multi-stream-input"), known(ElevenLabs::multi))
+            .route(&at("/stream-input"), known(ElevenLabs::single));
+    }
+    let gate_or_later = middleware::from_fn_with_state(server.clone(), gate::gate_or_later);
+    guarded(cartesia, cartesia::fault)
+        .merge(guarded(deepgram, deepgram::problem))
+        .merge(guarded(tontaube, tontaube::problem))
+        .merge(guarded(files, elevenlabs::problem))
+        .merge(worded(sockets.route_layer(gate_or_later), elevenlabs::problem))
 }
 
 /// There is nothing at the path.

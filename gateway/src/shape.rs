@@ -21,7 +21,7 @@ pub(crate) enum Shape {
 /// Samples as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Samples {
-    /// Any but Opus; in a WAV no G.711.
+    /// Any but Opus.
     pub(crate) codec: Codec,
     /// One of the resampler's, in Hz.
     pub(crate) sample_rate: u32,
@@ -36,6 +36,7 @@ impl Shape {
             #[cfg(feature = "mp3")]
             Self::Encoded(Encoding::Mp3 { .. }) => "audio/mpeg",
             Self::Encoded(Encoding::Opus { .. }) => "audio/ogg",
+            Self::Encoded(Encoding::Flac { .. }) => "audio/flac",
             Self::Samples(Samples { in_wav: true, .. }) => "audio/wav",
             Self::Samples(Samples { codec: Codec::Mulaw | Codec::Alaw, .. }) => "audio/basic",
             Self::Samples(_) => "audio/pcm",
@@ -47,6 +48,7 @@ impl Shape {
             #[cfg(feature = "mp3")]
             Self::Encoded(Encoding::Mp3 { sample_rate, .. }) => sample_rate,
             Self::Encoded(Encoding::Opus { .. }) => Encoding::OPUS_RATE,
+            Self::Encoded(Encoding::Flac { sample_rate }) => sample_rate,
             Self::File(_) => ENGINE_RATE,
             Self::Samples(samples) => samples.sample_rate,
         }
@@ -81,7 +83,9 @@ impl ShapeWriter {
             Shape::Samples(Samples { codec, in_wav, .. }) => {
                 let format = match codec {
                     Codec::PcmF32le => SampleFormat::F32,
-                    _ => SampleFormat::I16,
+                    Codec::Mulaw => SampleFormat::Mulaw,
+                    Codec::Alaw => SampleFormat::Alaw,
+                    Codec::PcmS16le | Codec::Opus => SampleFormat::I16,
                 };
                 let header = in_wav.then(|| wav::header(rate, format, &INFO, None));
                 Inner::Samples { codec, header: header.unwrap_or_default() }
@@ -170,12 +174,19 @@ mod tests {
 
     #[test]
     fn a_wav_says_its_rate_and_holds_the_same_sound() {
-        for codec in [Codec::PcmS16le, Codec::PcmF32le] {
+        for codec in [Codec::PcmS16le, Codec::PcmF32le, Codec::Mulaw, Codec::Alaw] {
             let wav = Wav::read(&whole(samples(codec, 16_000, true), 24_000, 2_400)).unwrap();
             assert_eq!((wav.sample_rate, wav.samples.len()), (16_000, 16_000));
         }
         let empty = Wav::read(&whole(samples(Codec::PcmS16le, 8_000, true), 0, 1)).unwrap();
         assert_eq!((empty.sample_rate, empty.samples.len()), (8_000, 0));
+    }
+
+    #[test]
+    fn a_flac_has_the_rate_asked_for() {
+        let shape = Shape::Encoded(Encoding::Flac { sample_rate: 16_000 });
+        let heard = codecs::flac::read(&whole(shape, 24_000, 2_400), 9.0).unwrap();
+        assert_eq!((heard.sample_rate, heard.samples.len()), (16_000, 16_000));
     }
 
     #[cfg(feature = "mp3")]

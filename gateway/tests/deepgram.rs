@@ -2,7 +2,9 @@
 
 mod house;
 
-use house::{House, Socket};
+use gateway::auth::digest_of;
+use gateway::config::{Gateway, Key};
+use house::{House, Socket, status};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -82,5 +84,61 @@ async fn a_whole_text_is_a_file() {
     assert!((24_000..240_000).contains(&wav.samples.len()), "{} samples", wav.samples.len());
     let (head, body) = house.post("/v1/speak?encoding=aac", &json!({"text": TEXT})).await;
     assert!(head.contains(" 400 ") && body.starts_with(b"{\"err_code\""), "{head}");
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_browser_offers_its_key_as_a_subprotocol() {
+    let mut config = Gateway::default();
+    config.auth.keys.push(Key {
+        id: "page".into(),
+        sha256: digest_of("opens"),
+        max_sessions: None,
+        max_contexts: None,
+        chars_per_minute: None,
+        lexicon: None,
+    });
+    let house = House::with(config).await;
+    for (offer, answer) in [("token, opens", 101), ("token, wrong", 401), ("token", 401)] {
+        let head = house.handshake(PATH, &[("Sec-WebSocket-Protocol", offer)]).await;
+        assert_eq!(status(&head), answer, "{offer}");
+        if answer == 101 {
+            assert!(
+                head.to_ascii_lowercase().contains("sec-websocket-protocol: token\r"),
+                "{head}"
+            );
+            assert!(!head.contains("opens"), "{head}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_text_comes_at_every_rate_in_every_container() {
+    let house = House::open().await;
+    let ask = async |query: &str| {
+        let path = format!("/v1/speak?model=aura-2-helena-en&{query}");
+        let (head, body) = house.post(&path, &json!({"text": "Hello there."})).await;
+        assert_eq!(status(&head), 200, "{query}: {}", String::from_utf8_lossy(&body));
+        body
+    };
+    let bare = ask("encoding=linear16&container=none&sample_rate=24000").await;
+    let seconds = bare.len() as f64 / 48_000.0;
+    for rate in [8_000, 16_000, 24_000, 32_000, 48_000] {
+        for encoding in ["linear16", "mulaw", "alaw"] {
+            let body = ask(&format!("encoding={encoding}&sample_rate={rate}")).await;
+            let wav = codecs::wav::Wav::read(&body).expect("a wav");
+            let lasts = wav.samples.len() as f64 / f64::from(wav.sample_rate);
+            assert_eq!(wav.sample_rate, rate);
+            assert!((lasts - seconds).abs() < 0.001, "{encoding} at {rate}: {lasts} s");
+        }
+        if rate != 24_000 {
+            let flac = ask(&format!("encoding=flac&sample_rate={rate}")).await;
+            assert_eq!(codecs::flac::read(&flac, 60.0).expect("a flac").sample_rate, rate);
+        }
+    }
+    let mulaw = ask("encoding=mulaw&sample_rate=8000&container=none").await;
+    assert!((mulaw.len() as f64 / 8_000.0 - seconds).abs() < 0.001);
+    let ogg = ask("encoding=opus&container=ogg").await;
+    assert!(codecs::ogg::OggOpus::read(&ogg).is_ok());
     house.until_idle().await;
 }

@@ -2,8 +2,12 @@
 
 mod house;
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use gateway::auth::digest_of;
+use gateway::config::{Gateway, Key};
 use house::{House, Socket, status};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -164,4 +168,102 @@ async fn a_whole_text_is_a_file() {
     let refused: Value = serde_json::from_slice(&body).expect("JSON");
     assert!(refused["detail"]["message"].as_str().is_some_and(|m| m.contains("pcm_24000")));
     house.until_idle().await;
+}
+
+/// Somebody is let in with the key `opens`, for so many sessions.
+fn locked(max_sessions: u32) -> Gateway {
+    let mut config = Gateway::default();
+    config.auth.keys.push(Key {
+        id: "agent".into(),
+        sha256: digest_of("opens"),
+        max_sessions: Some(max_sessions),
+        max_contexts: None,
+        chars_per_minute: None,
+        lexicon: None,
+    });
+    config
+}
+
+/// What somebody is told that is turned away, and the code of the close.
+async fn refusal(socket: &mut Socket) -> (Value, u16) {
+    let told = socket.json().await;
+    match socket.next().await {
+        Message::Close(Some(frame)) => (told, frame.code.into()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_may_come_in_the_first_message() {
+    let house = House::with(locked(9)).await;
+    let path = "/v1/text-to-speech/nano/stream-input?output_format=pcm_16000";
+    for (field, key) in
+        [("xi-api-key", "opens"), ("xi_api_key", "opens"), ("authorization", "Bearer opens")]
+    {
+        let mut socket = house.socket(path, &[]).await;
+        let mut open = json!({"text": " "});
+        open[field] = key.into();
+        socket.send(&open).await;
+        for text in ["Hello there. ", ""] {
+            socket.send(&json!({"text": text})).await;
+        }
+        assert!(sound(&until_final(&mut socket).await).len() > 16_000, "{field}");
+    }
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_with_the_first_message_has_the_limits_of_who_comes_with_a_header() {
+    let house = House::with(locked(1)).await;
+    let path = format!("{MULTI}?{PCM}");
+    let mut held = house.socket(&path, &[]).await;
+    held.send(&json!({"text": " ", "context_id": "a", "xi_api_key": "opens"})).await;
+    turn(&mut held, "a", &TEXT).await;
+    end(&mut held, "a").await;
+    assert!(!until_final(&mut held).await.is_empty());
+    let mut second = house.socket(&path, &[]).await;
+    second.send(&json!({"text": " ", "xi_api_key": "opens"})).await;
+    let (told, code) = refusal(&mut second).await;
+    assert_eq!((&told["error"], code), (&json!("overloaded"), 1_013));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_shows_no_good_key_is_turned_away() {
+    let mut config = locked(9);
+    config.limits.start = Duration::from_millis(300);
+    let house = House::with(config).await;
+    let path = format!("{MULTI}?{PCM}");
+    for first in
+        [Some(json!({"text": " ", "xi_api_key": "wrong"})), Some(json!({"text": "Hi. "})), None]
+    {
+        let mut socket = house.socket(&path, &[]).await;
+        if let Some(first) = &first {
+            socket.send(first).await;
+        }
+        let (told, code) = refusal(&mut socket).await;
+        let errors = (&told["error"], &told["code"], code);
+        assert_eq!(errors, (&json!("unauthorized"), &json!(1_008), 1_008));
+        let why = told["message"].as_str().expect("a reason");
+        assert!(first.is_some() || why.contains("limits.start_s"), "{why}");
+        assert!(!why.contains("wrong"), "nothing of it is told");
+    }
+    assert_eq!(status(&house.handshake(&path, &[("xi-api-key", "wrong")]).await), 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_are_few_at_a_time() {
+    let mut config = locked(9);
+    config.limits.start = house::PATIENCE;
+    config.foreign.max_unknown_sockets = 1;
+    let house = House::with(config).await;
+    let path = format!("{MULTI}?{PCM}");
+    let silent = house.socket(&path, &[]).await;
+    let head = house.handshake(&path, &[]).await;
+    assert_eq!(status(&head), 503, "{head}");
+    assert!(head.contains("retry-after: 1"), "{head}");
+    // Who shows a key at the door is none of them.
+    assert_eq!(status(&house.handshake(&path, &[("xi-api-key", "opens")]).await), 101);
+    drop(silent);
+    let free = async || status(&house.handshake(&path, &[]).await) == 101;
+    house.until("a place for strangers", free).await;
 }

@@ -8,8 +8,10 @@ use crate::config::Secret;
 
 /// The subprotocol that carries a key or token, for browsers: they can set no header of an upgrade.
 const TOKEN_SUBPROTOCOL: &str = "dovecote.token.";
-/// The parameter that carries a token. Addresses are seen by too many for a key.
-const TOKEN_PARAMETER: &str = "token";
+/// Subprotocols of other vendors behind which a key is offered as one more, for browsers too.
+const KEY_SUBPROTOCOLS: [&str; 2] = ["token", "bearer"];
+/// Parameters that carry a token, ours and those of other vendors. Addresses are seen by too many for a key.
+const TOKEN_PARAMETERS: [&str; 3] = ["token", "access_token", "single_use_token"];
 /// Headers that carry a bare key, for clients of other vendors.
 const KEY_HEADERS: [&str; 2] = ["xi-api-key", "x-api-key"];
 /// Schemes of `Authorization`.
@@ -24,7 +26,7 @@ pub(crate) enum Credential {
     Token(Secret),
 }
 
-/// What a request shows, if it shows anything: `Authorization`, a key header, a subprotocol, or `?token=`, in this order.
+/// What a request shows, if it shows anything: `Authorization`, a key header, a subprotocol, or a parameter, in this order.
 pub(crate) fn credential(headers: &HeaderMap, query: Option<&str>) -> Option<Credential> {
     let any = authorization(headers).or_else(|| key_header(headers)).or_else(|| protocol(headers));
     let any = any.map(|secret| Credential::Any(Secret::new(secret)));
@@ -44,8 +46,14 @@ fn key_header(headers: &HeaderMap) -> Option<String> {
 
 fn protocol(headers: &HeaderMap) -> Option<String> {
     let offers = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL);
-    let mut offers = offers.iter().filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(','));
-    let encoded = offers.find_map(|offer| offer.trim().strip_prefix(TOKEN_SUBPROTOCOL))?;
+    let offers = offers.iter().filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(','));
+    let offers: Vec<&str> = offers.map(str::trim).collect();
+    if let [first, key, ..] = offers[..]
+        && KEY_SUBPROTOCOLS.contains(&first)
+    {
+        return Some(key.to_owned());
+    }
+    let encoded = offers.iter().find_map(|offer| offer.strip_prefix(TOKEN_SUBPROTOCOL))?;
     // What cannot be decoded is shown all the same: it opens nothing.
     let bytes = URL_SAFE_NO_PAD.decode(encoded.trim_end_matches('=')).unwrap_or_default();
     Some(String::from_utf8(bytes).unwrap_or_default())
@@ -54,7 +62,7 @@ fn protocol(headers: &HeaderMap) -> Option<String> {
 /// Tokens need no escapes, so none are undone.
 fn parameter(query: &str) -> Option<String> {
     let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    pairs.find(|(name, _)| *name == TOKEN_PARAMETER).map(|(_, value)| value.to_owned())
+    pairs.find(|(name, _)| TOKEN_PARAMETERS.contains(name)).map(|(_, value)| value.to_owned())
 }
 
 #[cfg(test)]
@@ -84,7 +92,12 @@ mod tests {
         assert_eq!(shown(&[("x-api-key", "k")], None), key());
         let protocols = [("sec-websocket-protocol", "dovecote.v1, dovecote.token.aw")];
         assert_eq!(shown(&protocols, None), key());
-        assert_eq!(shown(&[], Some("a=b&token=k")), Some(("k".to_owned(), false)));
+        assert_eq!(shown(&[("sec-websocket-protocol", "token, k")], None), key());
+        assert_eq!(shown(&[("sec-websocket-protocol", "bearer,k")], None), key());
+        for name in ["token", "access_token", "single_use_token"] {
+            let query = format!("a=b&{name}=k");
+            assert_eq!(shown(&[], Some(&query)), Some(("k".to_owned(), false)));
+        }
         assert_eq!(shown(&[("authorization", "Bearer k")], Some("token=t")), key());
     }
 
@@ -94,6 +107,7 @@ mod tests {
         assert_eq!(shown(&[], Some("api_key=k&x")), None, "a key has no place in an address");
         assert_eq!(shown(&[("authorization", "Basic k")], None), None);
         assert_eq!(shown(&[("sec-websocket-protocol", "dovecote.v1")], None), None);
+        assert_eq!(shown(&[("sec-websocket-protocol", "token")], None), None);
     }
 
     #[test]

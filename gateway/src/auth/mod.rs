@@ -15,7 +15,7 @@ mod token;
 pub(crate) use allowance::Allowance;
 pub use allowance::Purse;
 pub(crate) use allowance::{Over, Place};
-pub(crate) use credential::credential;
+pub(crate) use credential::{Credential, credential};
 pub(crate) use keyring::{Caller, Denied};
 pub use keyring::{Keyring, KeyringError, digest_of};
 pub(crate) use origin::{client_address, is_listed, is_welcome};

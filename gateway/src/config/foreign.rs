@@ -10,6 +10,10 @@ use super::{Invalid, at_least};
 pub struct Foreign {
     /// Whether a voice that is neither one of ours nor in the table of voices is the default voice; else it is refused.
     pub takes_unknown_voices: bool,
+    /// Whether a model that is neither one of ours nor in the table of models is the default model; else it is refused.
+    pub takes_unknown_models: bool,
+    /// Most sockets at a time whose clients have shown no key and may do so in their first message.
+    pub max_unknown_sockets: u32,
     /// Longest text of a request to the routes of the TontaubeV1 server, in characters.
     pub max_predict_chars: usize,
     /// Most pieces that such a text may come in.
@@ -28,6 +32,8 @@ impl Default for Foreign {
         // Vendors name voices by ids that nobody can guess the meaning of, and an agent that only changed its address has one.
         Self {
             takes_unknown_voices: true,
+            takes_unknown_models: true,
+            max_unknown_sockets: 64,
             // As that server has them.
             max_predict_chars: 40_000,
             max_predict_segments: 1_000,

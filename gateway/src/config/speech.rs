@@ -15,12 +15,14 @@ pub struct Speech {
     /// Voices by the names that clients use for them, such as `alloy`. OpenAI's own names that are not here are the
     /// default voice.
     pub voices: BTreeMap<String, String>,
+    /// Models by the names that clients use for them, such as `sonic-3`.
+    pub models: BTreeMap<String, String>,
 }
 
 impl Default for Speech {
     fn default() -> Self {
         // As OpenAI has it.
-        Self { max_input_chars: 4_096, voices: BTreeMap::new() }
+        Self { max_input_chars: 4_096, voices: BTreeMap::new(), models: BTreeMap::new() }
     }
 }
 

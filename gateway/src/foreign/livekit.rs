@@ -16,9 +16,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::contexts::Contexts;
-use super::names::Voices;
+use super::names::Names;
 use super::whole::Word;
-use super::{Dialect, Greeting, Step, Unwelcome, parameter, pcm_format, start, text_frame};
+use super::{Dialect, Greeting, Step, Unwelcome, parameter, pcm_format, seed, start, text_frame};
 use crate::error::Code;
 use crate::protocol::event::{ErrorEvent, Options, ServerEvent};
 use crate::protocol::{Format, Frame, SoundFrame, payload};
@@ -29,11 +29,12 @@ const TURN: &str = "";
 /// LiveKit Inference's protocol for one connection.
 pub(crate) struct LiveKit {
     session_id: String,
-    voices: Voices,
+    names: Names,
     turns: Contexts<()>,
     /// What `session.create` asked for, or what the address did.
     asked: Asked,
     format: Format,
+    seed: Option<u64>,
 }
 
 /// A message as it comes. What is not here has no meaning for the models.
@@ -82,10 +83,11 @@ impl LiveKit {
         let model = parameter(greeting.query, "model");
         Ok(Box::new(Self {
             session_id: greeting.setup.session_id.clone(),
-            voices: Voices::new(greeting),
+            names: Names::new(greeting),
             turns: Contexts::default(),
             asked: Asked { model, ..Asked::default() },
             format: pcm_format(None, None).map_err(Unwelcome)?,
+            seed: seed(greeting.query),
         }))
     }
 
@@ -115,9 +117,11 @@ impl LiveKit {
     fn begin(&mut self, asked: &Asked, speed: Option<f64>) -> Step {
         let asked = asked.clone().over(&self.asked);
         // Some models are one voice.
-        let voice = asked.voice.or_else(|| self.voices.listed(asked.model.as_deref()));
+        let model = asked.model.as_deref();
+        let listed = self.names.listed(model);
         let options = Options {
-            voice: self.voices.find(voice.as_deref()),
+            model: if listed.is_none() { self.names.model(model) } else { None },
+            voice: self.names.voice(asked.voice.or(listed).as_deref()),
             language: asked.language.filter(|language| !language.is_empty()),
             speed: speed.map(|speed| speed as f32),
             ..Options::default()
@@ -160,7 +164,7 @@ impl LiveKit {
 
 impl Dialect for LiveKit {
     fn greet(&mut self) -> Vec<Step> {
-        vec![start()]
+        vec![start(self.seed)]
     }
 
     fn hear(&mut self, message: &str, _now: Duration) -> Vec<Step> {

@@ -15,7 +15,7 @@ mod contexts;
 pub(crate) mod deepgram;
 pub(crate) mod elevenlabs;
 pub(crate) mod livekit;
-mod names;
+pub(crate) mod names;
 #[cfg(test)]
 mod rig;
 pub(crate) mod tontaube;
@@ -25,9 +25,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Foreign, Gateway};
+use crate::config::{Foreign, Gateway, Secret};
 use crate::error::Code;
-use crate::protocol::event::{ClientEvent, ServerEvent, Start};
+use crate::protocol::event::{ClientEvent, Options, ServerEvent, Start};
 use crate::protocol::{
     Asked, Catalogue, Codec, Format, Frame, Input, Said, Session, Setup, SoundFrame,
     mend_surrogates,
@@ -53,6 +53,15 @@ pub(crate) struct Greeting<'a> {
 /// Why a client is turned away before its socket is open, in a sentence.
 #[derive(Debug)]
 pub(crate) struct Unwelcome(pub(crate) String);
+
+/// How a client that has shown no key at the door may do so in its first message.
+#[derive(Clone, Copy)]
+pub(crate) struct Introduction {
+    /// The key in a message.
+    pub(crate) key: fn(&str) -> Option<Secret>,
+    /// What it is told if it is not let in, and with which code its socket is closed then.
+    pub(crate) refuse: fn(Code, &str) -> (String, u16),
+}
 
 /// What makes a dialect for a new connection.
 pub(crate) type Make = fn(&Greeting<'_>) -> Result<Box<dyn Dialect>, Unwelcome>;
@@ -156,9 +165,15 @@ fn take(steps: Vec<Step>, session: &mut Session, now: Duration) {
 }
 
 /// A session of small PCM messages, whose contexts may ask for other formats.
-fn start() -> Step {
+fn start(seed: Option<u64>) -> Step {
     let audio = Asked { codec: Some("pcm_s16le".to_owned()), pack: Some(PACK), ..Asked::default() };
-    Step::Say(ClientEvent::Start(Box::new(Start { audio, ..Start::default() })))
+    let defaults = Options { seed, ..Options::default() };
+    Step::Say(ClientEvent::Start(Box::new(Start { audio, defaults, ..Start::default() })))
+}
+
+/// The seed that an address names, for speech that is the same again. No vendor's client does; whoever compares may.
+fn seed(query: &str) -> Option<u64> {
+    parameter(query, "seed")?.parse().ok()
 }
 
 /// A format of uncompressed samples by its native name; none: 16 bits at 24 kHz.

@@ -1,6 +1,8 @@
 //! Speech that is asked for in one request with all of its text: what a vendor's request comes to, and what the answer is
 //! wrapped in.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use engine::{Event, Request, Summary};
 use serde::de::DeserializeOwned;
@@ -86,6 +88,9 @@ pub(crate) trait Framing: Send {
     fn learn(&mut self, _event: &Event) -> Bytes {
         Bytes::new()
     }
+
+    /// What comes next comes so long after the request.
+    fn at(&mut self, _after: Duration) {}
 
     /// More bytes, at least one.
     fn sound(&mut self, bytes: &[u8]) -> Bytes;

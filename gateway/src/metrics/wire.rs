@@ -34,7 +34,7 @@ pub(super) const OUTCOMES: [&str; 9] = [
     "unauthorized",
 ];
 /// Why sessions and requests find no place.
-pub(super) const REFUSALS: [&str; 3] = ["draining", "full", "key"];
+pub(super) const REFUSALS: [&str; 4] = ["draining", "engine", "full", "key"];
 /// Why contexts are cancelled.
 pub(super) const CANCELS: [&str; 7] =
     ["client", "error", "gone", "idle", "replaced", "session_end", "shutting_down"];

@@ -1,6 +1,8 @@
 //! The upgrade of `GET /v1/tts/stream` and of other vendors' addresses, and WebSocket messages to inputs and frames back.
 //! Understands no message.
 
+mod vendors;
+
 use std::error::Error as _;
 use std::future::Future;
 use std::pin::Pin;
@@ -11,19 +13,21 @@ use axum::extract::ws::{
     CloseFrame, Message, WebSocket, WebSocketUpgrade, rejection::WebSocketUpgradeRejection,
 };
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
 use futures_util::{Sink, SinkExt, Stream};
 use tokio_tungstenite::tungstenite;
+
+pub(crate) use self::vendors::{speaks, speaks_once_known};
 
 use crate::access::Access;
 use crate::auth::Caller;
 use crate::driver::{Clock, drive};
-use crate::foreign::{Dialect, Greeting, Interpreter, Make, Unwelcome};
+use crate::foreign::{Dialect, Interpreter};
 use crate::metrics::SessionMeter;
 use crate::protocol::{Frame, Input, SUBPROTOCOL, Session, Setup};
 use crate::server::Server;
+use crate::sessions::Admission;
 use crate::transport::http::problem;
 use crate::transport::patience::Patience;
 use crate::transport::wire::Meter;
@@ -55,41 +59,13 @@ pub(crate) async fn stream(
         return problem(StatusCode::BAD_REQUEST, "unknown_subprotocol", None, &message);
     }
     let setup = server.session_setup(&caller, false);
-    serve(Visit { server, access, caller, meter }, setup, None, upgrade)
-}
-
-/// Answers upgrades of clients that speak another vendor's protocol.
-pub(crate) fn speaks(make: Make) -> MethodRouter<Arc<Server>> {
-    get(
-        async move |State(server): State<Arc<Server>>,
-                    Extension(access): Extension<Access>,
-                    Extension(caller): Extension<Caller>,
-                    Extension(meter): Extension<Meter>,
-                    uri: Uri,
-                    headers: HeaderMap,
-                    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>| {
-            let upgrade = match upgrade {
-                Ok(upgrade) => upgrade,
-                Err(rejection) => return rejection.into_response(),
-            };
-            let setup = server.session_setup(&caller, true);
-            let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
-            let greeting = Greeting {
-                path: uri.path(),
-                query: uri.query().unwrap_or_default(),
-                agent: agent.unwrap_or_default(),
-                setup: &setup,
-                config: &server.config,
-            };
-            let dialect = match make(&greeting) {
-                Ok(dialect) => dialect,
-                Err(Unwelcome(reason)) => {
-                    return problem(StatusCode::BAD_REQUEST, "bad_value", None, &reason);
-                }
-            };
-            serve(Visit { server, access, caller, meter }, setup, Some(dialect), upgrade)
-        },
-    )
+    match server.admit(&caller) {
+        Ok(admission) => {
+            let visit = Visit { server, access, caller, meter };
+            serve(visit, Talk { setup, dialect: None, first: None }, admission, upgrade)
+        }
+        Err(refused) => refused.into_response(),
+    }
 }
 
 /// Somebody at the door.
@@ -100,41 +76,55 @@ struct Visit {
     meter: Meter,
 }
 
-/// Serves a session if there is a place for it; without a dialect in the native protocol.
-fn serve(
-    visit: Visit,
+/// What a session begins with.
+struct Talk {
     setup: Setup,
+    /// None: the native protocol.
     dialect: Option<Box<dyn Dialect>>,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    let Visit { server, access, caller, meter } = visit;
-    let admission = match server.admit(&caller) {
-        Ok(admission) => admission,
-        Err(refused) => return refused.into_response(),
-    };
+    /// What the client has said already.
+    first: Option<String>,
+}
+
+/// Serves a session in its place.
+fn serve(visit: Visit, talk: Talk, admission: Admission, upgrade: WebSocketUpgrade) -> Response {
+    let upgrade = bounded(upgrade, &visit.server);
+    upgrade.on_upgrade(async move |socket| visit.hold(socket, talk, admission).await)
+}
+
+/// An upgrade with the limits of this server.
+fn bounded(upgrade: WebSocketUpgrade, server: &Server) -> WebSocketUpgrade {
     let limit = server.config.limits.max_message_bytes;
-    let upgrade = upgrade
+    upgrade
         .max_message_size(limit)
         .max_frame_size(limit)
         // The library clears as much before each read, and keeps it for the life of the connection.
         .read_buffer_size(READ_BYTES)
         // Frames that are handed over together go out in one call; the driver flushes at the end of each turn.
-        .write_buffer_size(WRITE_BYTES);
-    upgrade.on_upgrade(async move |socket| {
+        .write_buffer_size(WRITE_BYTES)
+}
+
+impl Visit {
+    /// Holds a session to its end, and its place as long.
+    async fn hold(self, socket: WebSocket, talk: Talk, admission: Admission) {
+        let Talk { setup, dialect, first } = talk;
+        let Self { server, access, caller, meter } = self;
+        meter.keep_end();
         let clock = Clock::start();
         let mut session = Session::new(setup, clock.now());
-        let interpreter = match dialect {
+        let mut interpreter = match dialect {
             Some(dialect) => Interpreter::greet(dialect, &mut session, clock.now()),
             None => Interpreter::native(),
         };
-        let drain = admission.drain.clone();
-        meter.keep_end();
+        if let Some(first) = first {
+            interpreter.hear(&mut session, clock.now(), Input::Message(first));
+        }
         let counts = SessionMeter::new(server.metrics.clone(), access);
         let patience = Patience::new(meter.clone(), server.config.server.message);
         let socket = Socket::new(socket, caller, patience, meter);
+        let drain = admission.drain.clone();
         drive((session, interpreter), socket, &server, clock, drain, counts).await;
         drop(admission);
-    })
+    }
 }
 
 /// Comes true with a reason when a caller may speak no longer.

@@ -10,6 +10,7 @@ use crate::protocol::Format;
 #[serde(default)]
 pub(super) struct Message {
     pub(super) context_id: Option<String>,
+    pub(super) model_id: Option<String>,
     pub(super) transcript: Option<String>,
     pub(super) voice: Option<Voice>,
     pub(super) output_format: Option<OutputFormat>,
@@ -23,25 +24,28 @@ pub(super) struct Message {
     pub(super) pronunciation_dict_id: Option<String>,
 }
 
-/// `voice`: its id, alone or in an object.
+/// `voice`: its id, alone or in an object; or numbers that describe one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "NameOfVoice")]
 pub(super) struct Voice {
-    pub(super) id: Option<String>,
+    id: Option<String>,
+    is_embedding: bool,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum NameOfVoice {
     Id(String),
-    Object { id: Option<String> },
+    Object { mode: Option<String>, id: Option<String> },
 }
 
 impl From<NameOfVoice> for Voice {
     fn from(name: NameOfVoice) -> Self {
         match name {
-            NameOfVoice::Id(id) => Self { id: Some(id) },
-            NameOfVoice::Object { id } => Self { id },
+            NameOfVoice::Id(id) => Self { id: Some(id), is_embedding: false },
+            NameOfVoice::Object { mode, id } => {
+                Self { is_embedding: mode.as_deref() == Some("embedding"), id }
+            }
         }
     }
 }
@@ -68,6 +72,21 @@ impl Message {
     pub(super) fn dictionaries(&self) -> Option<Vec<String>> {
         let id = self.pronunciation_dict_id.as_ref().filter(|id| !id.is_empty());
         id.map(|id| vec![id.clone()])
+    }
+
+    /// The voice's name.
+    ///
+    /// # Errors
+    /// It has none, but an embedding.
+    pub(super) fn voice(&self) -> Result<Option<&str>, String> {
+        match &self.voice {
+            Some(voice) if voice.is_embedding => {
+                let why =
+                    "an embedding is no voice here; POST /v1/voices adds one, which has an id";
+                Err(format!("voice.mode \"embedding\": {why}"))
+            }
+            voice => Ok(voice.as_ref().and_then(|voice| voice.id.as_deref())),
+        }
     }
 
     /// Whether it has nothing to say but that there is no more.

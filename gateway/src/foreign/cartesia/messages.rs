@@ -1,14 +1,16 @@
 //! What Cartesia's clients are told, over whatever transport.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::error::Code;
 use crate::foreign::whole::Word;
 
-/// Sound, in base64.
-pub(super) fn chunk(name: Option<&str>, data: &str) -> Value {
+/// Sound, in base64, that was waited for so long.
+pub(super) fn chunk(name: Option<&str>, data: &str, took: Duration) -> Value {
     json!({
         "type": "chunk", "context_id": name, "status_code": 206, "done": false, "data": data,
+        "step_time": took.as_secs_f64() * 1e3,
     })
 }
 
@@ -39,9 +41,9 @@ pub(super) fn done(name: Option<&str>) -> Value {
 }
 
 /// What goes wrong.
-pub(super) fn fault(code: Code, reason: &str) -> Value {
-    let status = code.http_status();
+pub(crate) fn fault(status: u16, code: &str, reason: &str) -> Value {
     let title = match status {
+        401 => "Unauthorized",
         429 => "Too many requests",
         503 => "Not available",
         500.. => "Server error",
@@ -49,7 +51,7 @@ pub(super) fn fault(code: Code, reason: &str) -> Value {
     };
     json!({
         "status_code": status, "done": true, "title": title, "message": reason,
-        "error_code": code.name(),
+        "error_code": code,
         // Where clients of older versions look.
         "error": reason,
     })

@@ -21,13 +21,13 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::contexts::{Context, Contexts};
-use super::names::Voices;
-use super::{Dialect, Greeting, NAME_BYTES_MAX, Step, Unwelcome, start, text_frame};
+use super::names::Names;
+use super::{Dialect, Greeting, NAME_BYTES_MAX, Step, Unwelcome, seed, start, text_frame};
 use crate::error::Code;
 use crate::protocol::event::{Commit, ErrorEvent, Options, ServerEvent, TextRules};
 use crate::protocol::{Frame, SoundFrame, payload};
 use asked::{Message, format};
-use messages::fault;
+pub(crate) use messages::fault;
 
 /// The field that names a list of words.
 const DICTIONARY: &str = "pronunciation_dict_id";
@@ -35,8 +35,9 @@ const DICTIONARY: &str = "pronunciation_dict_id";
 /// Cartesia's protocol for one connection.
 pub(crate) struct Cartesia {
     contexts: Contexts<Spoken>,
-    voices: Voices,
+    names: Names,
     request_id: String,
+    seed: Option<u64>,
 }
 
 /// What is remembered of a context.
@@ -58,8 +59,9 @@ impl Cartesia {
     pub(crate) fn make(greeting: &Greeting<'_>) -> Result<Box<dyn Dialect>, Unwelcome> {
         Ok(Box::new(Self {
             contexts: Contexts::default(),
-            voices: Voices::new(greeting),
+            names: Names::new(greeting),
             request_id: greeting.setup.session_id.clone(),
+            seed: seed(greeting.query),
         }))
     }
 
@@ -83,9 +85,9 @@ impl Cartesia {
     /// Opens the context of a message; returns its name.
     fn open(&mut self, message: &Message, now: Duration) -> Result<(String, Step), String> {
         let format = format(message.output_format.as_ref())?;
-        let voice = message.voice.as_ref().and_then(|voice| voice.id.as_deref());
         let options = Options {
-            voice: self.voices.find(voice),
+            model: self.names.model(message.model_id.as_deref()),
+            voice: self.names.voice(message.voice()?),
             language: message.language.clone(),
             speed: message.generation_config.as_ref().and_then(|config| config.speed),
             text: TextRules { dictionaries: message.dictionaries(), ..TextRules::default() },
@@ -102,7 +104,7 @@ impl Cartesia {
     }
 
     fn error(&self, name: Option<&str>, code: Code, reason: &str) -> Frame {
-        let mut error = fault(code, reason);
+        let mut error = fault(code.http_status(), code.name(), reason);
         error["type"] = json!("error");
         error["context_id"] = json!(name);
         error["request_id"] = json!(self.request_id);
@@ -128,7 +130,7 @@ impl Cartesia {
 
 impl Dialect for Cartesia {
     fn greet(&mut self) -> Vec<Step> {
-        vec![start()]
+        vec![start(self.seed)]
     }
 
     fn hear(&mut self, message: &str, now: Duration) -> Vec<Step> {
@@ -172,8 +174,7 @@ impl Dialect for Cartesia {
         let Some(context) = self.contexts.of_handle(sound.handle) else { return Vec::new() };
         let took = now.saturating_sub(std::mem::replace(&mut context.own.at, now));
         let data = STANDARD.encode(payload(&sound.bytes));
-        let mut chunk = messages::chunk(Some(&context.name), &data);
-        chunk["step_time"] = (took.as_secs_f64() * 1e3).into();
+        let mut chunk = messages::chunk(Some(&context.name), &data, took);
         if context.own.writing > 1 {
             chunk["flush_id"] = context.own.speaking.into();
         }

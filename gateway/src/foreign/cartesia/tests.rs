@@ -240,6 +240,48 @@ fn voices_are_ours_or_stand_for_ours_or_are_the_default() {
 }
 
 #[test]
+fn models_are_ours_or_stand_for_ours_or_are_the_default() {
+    let mut config = Gateway::default();
+    config.speech.models.insert("sonic-3".into(), "toy".into());
+    config.foreign.takes_unknown_models = false;
+    let mut rig = Rig::with(Cartesia::make, &config);
+    for known in ["toy", "sonic-3"] {
+        rig.send(&message(known, "Hi.", &json!({"model_id": known})));
+    }
+    assert!(rig.heard().is_empty());
+    rig.send(&message("x", "Hi.", &json!({"model_id": "sonic-9"})));
+    let [error] = &rig.heard()[..] else { panic!() };
+    assert_eq!(
+        (&error["error_code"], &error["context_id"]),
+        (&json!("unknown_model"), &json!("x"))
+    );
+    assert!(error["message"].as_str().unwrap().contains("toy"), "{error}");
+    // Unless it is said otherwise, whatever is asked for is what there is.
+    let mut rig = Rig::new(Cartesia::make);
+    rig.send(&message("x", "Hi.", &json!({"model_id": "sonic-9"})));
+    assert!(rig.heard().is_empty());
+}
+
+#[test]
+fn an_embedding_is_no_voice() {
+    let mut rig = rig();
+    let voice = json!({"mode": "embedding", "embedding": [0.1, 0.2]});
+    rig.send(&message("a", "Hi.", &json!({"voice": voice})));
+    let [error] = &rig.heard()[..] else { panic!() };
+    let told = (&error["type"], &error["context_id"], &error["status_code"]);
+    assert_eq!(told, (&json!("error"), &json!("a"), &json!(400)));
+    assert!(error["message"].as_str().unwrap().contains("POST /v1/voices"), "{error}");
+}
+
+#[test]
+fn an_address_may_name_a_seed() {
+    let mut rig =
+        Rig::at(Cartesia::make, "cartesia_version=2025-04-16&seed=7", &Gateway::default());
+    rig.send(&message("a", "Hi.", &json!({})));
+    assert_eq!(rig.opened(1).0.seed, 7);
+}
+
+#[test]
 fn what_goes_wrong_ends_its_context_and_no_other() {
     let limits = Limits { max_pending_chars: 10, ..Limits::default() };
     let mut rig = Rig::with(Cartesia::make, &Gateway { limits, ..Gateway::default() });

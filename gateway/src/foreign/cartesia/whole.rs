@@ -1,6 +1,8 @@
 //! Cartesia's requests with a whole text: `POST /tts/bytes`, a file, and `POST /tts/sse`, the messages of the WebSocket as
 //! server-sent events.
 
+use std::time::Duration;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -10,9 +12,8 @@ use serde_json::{Value, json};
 use super::asked::{Message, OutputFormat, format, samples};
 use super::{Cartesia, DICTIONARY, fault, messages};
 use crate::error::Code;
-use crate::foreign::names::Voices;
+use crate::foreign::names::Names;
 use crate::foreign::whole::{Asking, Framing, Refused, Timing, Whole, Word, server_sent, text};
-use crate::protocol::Codec;
 use crate::shape::{Samples, Shape};
 
 /// What MP3 is at Cartesia's, unless the request says otherwise.
@@ -42,6 +43,8 @@ impl Cartesia {
         let framing = Events {
             context_id: message.context_id.clone(),
             wants_words: message.add_timestamps == Some(true),
+            now: Duration::ZERO,
+            sounded: Duration::ZERO,
         };
         whole(asking, message, shape, Some(Box::new(framing)))
     }
@@ -52,7 +55,7 @@ fn read(asking: &Asking<'_>) -> Result<Message, Refused> {
 }
 
 fn refused(reason: &str) -> Refused {
-    Refused { status: 400, body: fault(Code::BadOption, reason) }
+    Refused { status: 400, body: fault(400, Code::BadOption.name(), reason) }
 }
 
 fn whole(
@@ -61,14 +64,18 @@ fn whole(
     shape: Shape,
     framing: Option<Box<dyn Framing>>,
 ) -> Result<Whole, Refused> {
-    let voices = Voices::of(asking.config, asking.catalogue);
+    let names = Names::of(asking.config, asking.catalogue);
+    let voice = message.voice().map_err(|reason| refused(&reason))?;
+    let voice = names.voice(voice);
+    let model = names.model(message.model_id.as_deref());
     let dictionaries = message.dictionaries().unwrap_or_default();
     let lexicon = asking.catalogue.lexicons.named(&dictionaries);
     let lexicon = lexicon.map_err(|reason| refused(&format!("{DICTIONARY}: {reason}")))?;
     let text = text("transcript", message.transcript, asking.config);
     let speed = message.generation_config.and_then(|config| config.speed);
     let mut request = Request {
-        voice: voices.find(message.voice.and_then(|voice| voice.id).as_deref()),
+        model,
+        voice,
         language: message.language,
         ..Request::whole(text.map_err(|reason| refused(&reason))?)
     };
@@ -99,9 +106,6 @@ fn shape(asked: Option<&OutputFormat>) -> Result<Shape, String> {
     };
     let format = samples(asked)?;
     let (codec, sample_rate) = (format.codec, format.sample_rate);
-    if in_wav && matches!(codec, Codec::Mulaw | Codec::Alaw) {
-        return Err("output_format.encoding of a wav is pcm_s16le or pcm_f32le".to_owned());
-    }
     Ok(Shape::Samples(Samples { codec, sample_rate, in_wav }))
 }
 
@@ -109,6 +113,9 @@ fn shape(asked: Option<&OutputFormat>) -> Result<Shape, String> {
 struct Events {
     context_id: Option<String>,
     wants_words: bool,
+    /// Since the request: now, and when sound was last sent.
+    now: Duration,
+    sounded: Duration,
 }
 
 impl Events {
@@ -126,8 +133,13 @@ impl Framing for Events {
         if self.wants_words { Timing::Words } else { Timing::Nothing }
     }
 
+    fn at(&mut self, after: Duration) {
+        self.now = after;
+    }
+
     fn sound(&mut self, bytes: &[u8]) -> Bytes {
-        self.event(&messages::chunk(self.name(), &STANDARD.encode(bytes)))
+        let took = self.now.saturating_sub(std::mem::replace(&mut self.sounded, self.now));
+        self.event(&messages::chunk(self.name(), &STANDARD.encode(bytes), took))
     }
 
     fn words(&mut self, words: &[Word]) -> Bytes {
@@ -139,7 +151,7 @@ impl Framing for Events {
     }
 
     fn broken(&mut self, message: &str) -> Bytes {
-        let mut error = fault(Code::EngineFailed, message);
+        let mut error = fault(500, Code::EngineFailed.name(), message);
         error["type"] = json!("error");
         error["context_id"] = json!(self.context_id);
         self.event(&error)
@@ -152,7 +164,7 @@ mod tests {
 
     use super::*;
     use crate::config::Gateway;
-    use crate::protocol::Catalogue;
+    use crate::protocol::{Catalogue, Codec};
 
     type Read = crate::foreign::whole::Read;
 
@@ -178,6 +190,8 @@ mod tests {
         assert_eq!(shape(raw), samples(Codec::PcmF32le, 44_100, false));
         let wav = json!({"container": "wav", "encoding": "pcm_s16le", "sample_rate": 16_000});
         assert_eq!(shape(wav), samples(Codec::PcmS16le, 16_000, true));
+        let alaw = json!({"container": "wav", "encoding": "pcm_alaw", "sample_rate": 8_000});
+        assert_eq!(shape(alaw), samples(Codec::Alaw, 8_000, true));
         let mulaw = json!({"container": "raw", "encoding": "pcm_mulaw", "sample_rate": 8_000});
         assert_eq!(shape(mulaw), samples(Codec::Mulaw, 8_000, false));
         #[cfg(feature = "mp3")]
@@ -197,9 +211,9 @@ mod tests {
         for (read, body, says) in [
             (Cartesia::bytes as Read, body(&json!({"container": "ogg"})), "raw, wav"),
             (
-                Cartesia::bytes,
-                body(&json!({"container": "wav", "encoding": "pcm_alaw"})),
-                "of a wav",
+                Cartesia::events,
+                json!({"transcript": "Hi.", "voice": {"mode": "embedding", "embedding": [0.1]}}),
+                "POST /v1/voices",
             ),
             (Cartesia::events, body(&json!({"container": "mp3"})), "is not raw"),
             (Cartesia::events, long, "speech.max_input_chars"),
@@ -232,10 +246,14 @@ mod tests {
         let mut framing = asked(Cartesia::events, &body).unwrap().framing.unwrap();
         assert_eq!(framing.timing(), Timing::Words);
         let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        framing.at(Duration::from_millis(100));
+        framing.sound(b"before");
+        framing.at(Duration::from_millis(130));
         let chunk = text(framing.sound(b"sound"));
         let data = chunk.strip_prefix("event: chunk\ndata: ").unwrap();
         let data: Value = serde_json::from_str(data.trim_end()).unwrap();
         assert_eq!((&data["data"], &data["context_id"]), (&json!("c291bmQ="), &json!("a")));
+        assert_eq!((&data["step_time"], &data["status_code"]), (&json!(30.0), &json!(206)));
         let word = Word { text: "Hi.".into(), start_s: 0.0, end_s: 0.123_456 };
         assert!(text(framing.words(&[word])).contains(r#""end":[0.1235]"#));
         assert!(text(framing.done(&Summary::default())).starts_with("event: done\n"));

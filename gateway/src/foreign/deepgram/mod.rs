@@ -10,14 +10,16 @@
 
 mod whole;
 
+pub(crate) use self::whole::problem;
+
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
 
 use super::contexts::Contexts;
-use super::names::Voices;
-use super::{Dialect, Format, Greeting, Step, Unwelcome, parameter, pcm_format, text_frame};
+use super::names::Names;
+use super::{Dialect, Format, Greeting, Step, Unwelcome, parameter, pcm_format, seed, text_frame};
 use crate::error::Code;
 use crate::protocol::event::{
     ClientEvent, EndSession, ErrorEvent, Options, ServerEvent, Start, TextRules,
@@ -32,6 +34,8 @@ pub(crate) struct Deepgram {
     turns: Contexts<()>,
     voice: Option<String>,
     format: Format,
+    speed: Option<f32>,
+    seed: Option<u64>,
     model: String,
     request_id: String,
     /// Number of the next `Flushed` or `Cleared`.
@@ -60,13 +64,14 @@ impl Deepgram {
     pub(crate) fn make(greeting: &Greeting<'_>) -> Result<Box<dyn Dialect>, Unwelcome> {
         let query = |name: &str| parameter(greeting.query, name);
         let model = query("model").unwrap_or_default();
-        let voices = Voices::new(greeting);
-        let asked = Some(model.as_str()).filter(|model| !model.is_empty());
+        let names = Names::new(greeting);
         Ok(Box::new(Self {
             turns: Contexts::default(),
-            voice: voices.find(asked),
+            voice: names.voice(Some(&model)),
             format: format(query("encoding").as_deref(), query("sample_rate").as_deref())
                 .map_err(Unwelcome)?,
+            speed: query("speed").and_then(|speed| speed.parse().ok()),
+            seed: seed(greeting.query),
             model,
             request_id: greeting.setup.session_id.clone(),
             sequence: 0,
@@ -78,8 +83,13 @@ impl Deepgram {
         if self.turns.open_of(TURN).is_some() {
             return Vec::new();
         }
-        let text = TextRules { inline_words: true, ..TextRules::default() };
-        let options = Options { voice: self.voice.clone(), text, ..Options::default() };
+        let options = Options {
+            voice: self.voice.clone(),
+            speed: self.speed,
+            seed: self.seed,
+            text: TextRules { inline_words: true, ..TextRules::default() },
+            ..Options::default()
+        };
         vec![self.turns.open(Some(TURN.to_owned()), self.format, options, ()).1]
     }
 
@@ -111,8 +121,7 @@ impl Deepgram {
         let code = error.code.name();
         let Some(ctx) = &error.ctx else {
             // What ends the session is told by its close.
-            let warning = json!({"type": "Warning", "description": error.message, "code": code});
-            return if error.fatal { Vec::new() } else { vec![text_frame(&warning)] };
+            return if error.fatal { Vec::new() } else { vec![warning(code, &error.message)] };
         };
         let Some(flushed) = self.finished(ctx) else { return Vec::new() };
         let mut frames = Vec::new();
@@ -157,10 +166,8 @@ impl Dialect for Deepgram {
                 steps
             }
             Ok(Message::Unknown) => {
-                let description = "type is not one of Speak, Flush, Clear, Close";
-                let code = Code::BadMessage.name();
-                let warning = json!({"type": "Warning", "description": description, "code": code});
-                vec![Step::Reply(text_frame(&warning))]
+                let reason = "type is not one of Speak, Flush, Clear, Close";
+                vec![Step::Reply(warning(Code::BadMessage.name(), reason))]
             }
             Err(error) => vec![Step::Malformed(error.to_string())],
         }
@@ -182,6 +189,13 @@ impl Dialect for Deepgram {
         let is_wanted = self.turns.of_handle(sound.handle).is_some();
         is_wanted.then(|| Frame::Audio(payload(&sound.bytes))).into_iter().collect()
     }
+}
+
+/// Something that ends nothing; with the name that its text had before, too.
+fn warning(code: &str, reason: &str) -> Frame {
+    let warning =
+        json!({"type": "Warning", "description": reason, "warn_msg": reason, "code": code});
+    text_frame(&warning)
 }
 
 /// # Errors

@@ -1,16 +1,16 @@
 //! Deepgram's request with a whole text, `POST /v1/speak`: what it is to be stands in the query, the text in the body.
 
+use codecs::resample::RATES;
 use engine::Request;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Deepgram, format};
-use crate::container::{Encoding, FileFormat};
+use crate::container::Encoding;
 use crate::error::Code;
-use crate::foreign::names::Voices;
+use crate::foreign::names::Names;
 use crate::foreign::parameter;
 use crate::foreign::whole::{Asking, Refused, Whole, text};
-use crate::protocol::Codec;
 use crate::shape::{Samples, Shape};
 
 /// What a request gets that says nothing, and what MP3 is there.
@@ -19,6 +19,8 @@ const DEFAULT_ENCODING: &str = "mp3";
 const MP3: (u32, u32) = (22_050, 48_000);
 /// Bits a second of Opus.
 const OPUS_BITRATE: u32 = 32_000;
+/// Rate of FLAC, in Hz.
+const FLAC_RATE: u32 = 24_000;
 
 #[derive(Debug, Deserialize)]
 struct Body {
@@ -36,9 +38,9 @@ impl Deepgram {
         let query = |name: &str| parameter(asking.query, name);
         let shape = shape(&query).map_err(bad)?;
         let text = text("text", body.text, asking.config).map_err(bad)?;
-        let voices = Voices::of(asking.config, asking.catalogue);
+        let names = Names::of(asking.config, asking.catalogue);
         let mut request =
-            Request { voice: voices.find(query("model").as_deref()), ..Request::whole(text) };
+            Request { voice: names.voice(query("model").as_deref()), ..Request::whole(text) };
         request.options.inline_words = true;
         let speed = query("speed").filter(|speed| speed.parse() != Ok(1.0)).map(|_| "speed");
         Ok(Whole { request, shape, framing: None, ignored: speed.into_iter().collect() })
@@ -74,19 +76,22 @@ fn shape(query: &dyn Fn(&str) -> Option<String>) -> Result<Shape, String> {
             Some(other) => misfit(other, "ogg"),
         },
         "flac" => match container {
-            None | Some("none") => Ok(Shape::File(FileFormat::Flac)),
+            None | Some("none") => {
+                let sample_rate = number("sample_rate")?.unwrap_or(FLAC_RATE);
+                if !RATES.contains(&sample_rate) {
+                    return Err(format!("sample_rate {sample_rate} is not one of {RATES:?}"));
+                }
+                Ok(Shape::Encoded(Encoding::Flac { sample_rate }))
+            }
             Some(other) => misfit(other, "none"),
         },
         plain @ ("linear16" | "mulaw" | "alaw") => {
             let format = format(Some(plain), query("sample_rate").as_deref())?;
             let (codec, sample_rate) = (format.codec, format.sample_rate);
-            let is_linear = codec == Codec::PcmS16le;
             let in_wav = match container {
-                None => is_linear,
+                None | Some("wav") => true,
                 Some("none") => false,
-                Some("wav") if is_linear => true,
-                Some(other) if is_linear => return misfit(other, "none, wav"),
-                Some(other) => return misfit(other, "none"),
+                Some(other) => return misfit(other, "wav, none"),
             };
             Ok(Shape::Samples(Samples { codec, sample_rate, in_wav }))
         }
@@ -99,7 +104,12 @@ fn shape(query: &dyn Fn(&str) -> Option<String>) -> Result<Shape, String> {
 }
 
 fn refused(code: Code, reason: &str) -> Refused {
-    Refused { status: 400, body: json!({"err_code": code.name(), "err_msg": reason}) }
+    Refused { status: 400, body: problem(400, code.name(), reason) }
+}
+
+/// A refusal over HTTP.
+pub(crate) fn problem(_status: u16, code: &str, reason: &str) -> Value {
+    json!({"err_code": code, "err_msg": reason})
 }
 
 #[cfg(test)]
@@ -108,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::config::Gateway;
-    use crate::protocol::Catalogue;
+    use crate::protocol::{Catalogue, Codec};
 
     fn asked(query: &str, body: &str) -> Result<Whole, Refused> {
         let (config, catalogue) = (Gateway::default(), Arc::new(Catalogue::default()));
@@ -125,7 +135,12 @@ mod tests {
         assert_eq!(shape("encoding=linear16"), samples(Codec::PcmS16le, 24_000, true));
         let bare = "encoding=linear16&container=none&sample_rate=16000";
         assert_eq!(shape(bare), samples(Codec::PcmS16le, 16_000, false));
-        assert_eq!(shape("encoding=mulaw"), samples(Codec::Mulaw, 8_000, false));
+        assert_eq!(shape("encoding=mulaw"), samples(Codec::Mulaw, 8_000, true));
+        let bare = "encoding=alaw&container=none&sample_rate=16000";
+        assert_eq!(shape(bare), samples(Codec::Alaw, 16_000, false));
+        let flac = |sample_rate| Shape::Encoded(Encoding::Flac { sample_rate });
+        assert_eq!(shape("encoding=flac"), flac(24_000));
+        assert_eq!(shape("encoding=flac&sample_rate=48000"), flac(48_000));
         assert_eq!(shape("encoding=opus&container=ogg").content_type(), "audio/ogg");
         assert_eq!(shape("encoding=flac").content_type(), "audio/flac");
         #[cfg(feature = "mp3")]
@@ -137,8 +152,9 @@ mod tests {
         let hi = r#"{"text":"Hi."}"#;
         for (query, body, says) in [
             ("encoding=aac", hi, "linear16, mulaw, alaw, opus, flac"),
-            ("encoding=linear16&container=ogg", hi, "none, wav"),
-            ("encoding=mulaw&container=wav", hi, "none"),
+            ("encoding=linear16&container=ogg", hi, "wav, none"),
+            ("encoding=flac&container=ogg", hi, "none"),
+            ("encoding=flac&sample_rate=11025", hi, "8000, 16000"),
             ("encoding=opus&bit_rate=x", hi, "bit_rate is not a number"),
             ("encoding=linear16", r#"{"text":""}"#, "text has 0 characters"),
             ("encoding=linear16", "[", "EOF"),

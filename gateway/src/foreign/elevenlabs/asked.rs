@@ -20,6 +20,8 @@ const LIVEKIT_PREFIX: &str = "/x/livekit/";
 pub(super) struct Asked {
     /// The voice's name in the path.
     pub(super) voice: Option<String>,
+    /// The model's name in the query.
+    pub(super) model: Option<String>,
     pub(super) sound: Sound,
     pub(super) options: Options,
     /// Whether the client cuts its text into phrases by itself, each to be spoken at once.
@@ -69,6 +71,7 @@ impl Asked {
         let inactivity = inactivity.map_or(INACTIVITY, Duration::from_secs).min(INACTIVITY_MAX);
         Ok(Self {
             voice: voice_in(greeting.path),
+            model: query("model_id"),
             sound,
             options,
             is_auto: is("auto_mode", "true"),

@@ -23,9 +23,11 @@ use serde_json::{Value, json};
 
 use self::asked::Asked;
 use self::turn::Turn;
+pub(crate) use self::whole::problem;
 use super::contexts::Contexts;
-use super::names::Voices;
-use super::{Dialect, Greeting, NAME_BYTES_MAX, Step, Unwelcome, text_frame};
+use super::names::Names;
+use super::{Dialect, Greeting, Introduction, NAME_BYTES_MAX, Step, Unwelcome, text_frame};
+use crate::config::Secret;
 use crate::error::Code;
 use crate::protocol::event::{
     ClientEvent, Commit, EndSession, ErrorEvent, Options, Ping, ServerEvent, TextRules,
@@ -34,11 +36,13 @@ use crate::protocol::{Frame, SoundFrame, payload};
 
 /// What the vendor closes with for everything that a client should not have asked.
 const POLICY: u16 = 1_008;
+/// And when there is no place.
+const TRY_AGAIN: u16 = 1_013;
 
 /// ElevenLabs' protocol for one connection.
 pub(crate) struct ElevenLabs {
     contexts: Contexts<Turn>,
-    voices: Voices,
+    names: Names,
     asked: Asked,
     /// Whether the connection is one context: `stream-input`.
     is_single: bool,
@@ -101,10 +105,13 @@ impl ElevenLabs {
         Ok(Box::new(Self::new(greeting, true)?))
     }
 
+    /// How a client shows its key that could set no header.
+    pub(crate) const INTRODUCTION: Introduction = Introduction { key, refuse };
+
     fn new(greeting: &Greeting<'_>, is_single: bool) -> Result<Self, Unwelcome> {
         Ok(Self {
             contexts: Contexts::default(),
-            voices: Voices::new(greeting),
+            names: Names::new(greeting),
             asked: Asked::of(greeting)?,
             is_single,
             is_over: false,
@@ -153,7 +160,8 @@ impl ElevenLabs {
     fn open(&mut self, name: &str, message: &Message) -> Result<Step, String> {
         let turn = Turn::new(&self.asked.sound).map_err(|e| e.to_string())?;
         let options = Options {
-            voice: self.voices.find(self.asked.voice.as_deref()),
+            model: self.names.model(self.asked.model.as_deref()),
+            voice: self.names.voice(self.asked.voice.as_deref()),
             speed: message.voice_settings.as_ref().and_then(|settings| settings.speed),
             text: TextRules {
                 dictionaries: dictionaries(message.pronunciation_dictionary_locators.as_ref()),
@@ -330,6 +338,28 @@ impl Dialect for ElevenLabs {
             known => known,
         }
     }
+}
+
+/// The key in a client's first message.
+fn key(message: &str) -> Option<Secret> {
+    #[derive(Deserialize)]
+    struct First {
+        #[serde(alias = "xi-api-key")]
+        xi_api_key: Option<String>,
+        authorization: Option<String>,
+    }
+    let First { xi_api_key, authorization } = serde_json::from_str(message).ok()?;
+    let bearer = authorization.map(|value| match value.split_once(' ') {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim().to_owned(),
+        _ => value,
+    });
+    xi_api_key.or(bearer).map(Secret::new)
+}
+
+/// What a client is told that is not let in.
+fn refuse(code: Code, reason: &str) -> (String, u16) {
+    let close = if code == Code::Overloaded { TRY_AGAIN } else { POLICY };
+    (json!({"message": reason, "error": code.name(), "code": close}).to_string(), close)
 }
 
 /// Nothing but a sign of life.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::asked::{DEFAULT_FORMAT, Sound, voice_in};
 use super::{DICTIONARIES, ElevenLabs, Locator, VoiceSettings, dictionaries};
 use crate::error::Code;
-use crate::foreign::names::Voices;
+use crate::foreign::names::Names;
 use crate::foreign::parameter;
 use crate::foreign::whole::{Asking, Framing, Refused, Timing, Whole, Word, text};
 use crate::protocol::Codec;
@@ -30,6 +30,7 @@ use crate::shape::{Samples, Shape};
 #[serde(default)]
 struct Body {
     text: Option<String>,
+    model_id: Option<String>,
     language_code: Option<String>,
     seed: Option<u64>,
     apply_text_normalization: Option<String>,
@@ -71,12 +72,13 @@ fn whole(asking: &Asking<'_>, framing: Option<Box<dyn Framing>>) -> Result<Whole
     let text = text("text", body.text, asking.config).map_err(bad)?;
     let rules = TextOptions::default();
     let verbalize = rules.verbalize && body.apply_text_normalization.as_deref() != Some("off");
-    let names = dictionaries(body.pronunciation_dictionary_locators.as_ref()).unwrap_or_default();
-    let lexicon = asking.catalogue.lexicons.named(&names);
+    let locators = dictionaries(body.pronunciation_dictionary_locators.as_ref());
+    let lexicon = asking.catalogue.lexicons.named(&locators.unwrap_or_default());
     let lexicon = lexicon.map_err(|reason| bad(format!("{DICTIONARIES}: {reason}")))?;
-    let voices = Voices::of(asking.config, asking.catalogue);
+    let names = Names::of(asking.config, asking.catalogue);
     let request = Request {
-        voice: voices.find(voice_in(asking.path).as_deref()),
+        model: names.model(body.model_id.as_deref()),
+        voice: names.voice(voice_in(asking.path).as_deref()),
         language: body.language_code,
         seed: body.seed.unwrap_or_default(),
         options: TextOptions { verbalize, lexicon, ..rules },
@@ -107,7 +109,12 @@ fn shape(name: &str) -> Result<Shape, String> {
 }
 
 fn refused(code: Code, reason: &str) -> Refused {
-    Refused { status: 400, body: json!({"detail": {"status": code.name(), "message": reason}}) }
+    Refused { status: 400, body: problem(400, code.name(), reason) }
+}
+
+/// A refusal over HTTP.
+pub(crate) fn problem(_status: u16, code: &str, reason: &str) -> Value {
+    json!({"detail": {"status": code, "message": reason}})
 }
 
 /// When characters sound.
@@ -147,7 +154,7 @@ fn object(sound: &str, alignment: &Value) -> Value {
 }
 
 fn broken(message: &str) -> Value {
-    json!({"detail": {"status": Code::EngineFailed.name(), "message": message}})
+    problem(500, Code::EngineFailed.name(), message)
 }
 
 /// All in one object, when all is there.

@@ -95,7 +95,12 @@ pub(super) struct Asked {
 
 /// Why a request is refused, with the status that says so.
 pub(super) fn refused(reason: &str) -> Refused {
-    Refused { status: 422, body: json!({"detail": reason}) }
+    Refused { status: 422, body: problem(422, "", reason) }
+}
+
+/// A refusal over HTTP.
+pub(crate) fn problem(_status: u16, _code: &str, reason: &str) -> Value {
+    json!({"detail": reason})
 }
 
 impl Asked {

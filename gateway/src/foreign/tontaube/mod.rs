@@ -19,9 +19,10 @@ use bytes::Bytes;
 use engine::{Event, Summary};
 use serde_json::{Value, json};
 
+pub(crate) use self::asked::problem;
 use self::asked::{Asked, Kind, refused};
 use super::contexts::Contexts;
-use super::names::Voices;
+use super::names::Names;
 use super::whole::{Asking, Framing, Refused, Whole, server_sent};
 use super::{Dialect, Greeting, Step, Unwelcome, text_frame};
 use crate::audio::ENGINE_RATE;
@@ -41,7 +42,7 @@ const NAME: &str = "";
 /// The TontaubeV1 server's protocol.
 pub(crate) struct Tontaube {
     config: Gateway,
-    voices: Voices,
+    names: Names,
     contexts: Contexts<()>,
     /// The request has come; the socket takes no other.
     has_asked: bool,
@@ -81,7 +82,7 @@ impl Tontaube {
     pub(crate) fn make(greeting: &Greeting<'_>) -> Result<Box<dyn Dialect>, Unwelcome> {
         Ok(Box::new(Self {
             config: greeting.config.clone(),
-            voices: Voices::new(greeting),
+            names: Names::new(greeting),
             contexts: Contexts::default(),
             has_asked: false,
         }))
@@ -96,7 +97,7 @@ impl Tontaube {
         let bitrate = Some(asked.bitrate.unwrap_or(BITRATE));
         let format = Format::choose(&Audio { bitrate, pack: Some(PACK), ..Audio::default() })?;
         let mut options = asked.options;
-        options.voice = self.voices.find(options.voice.as_deref());
+        options.voice = self.names.voice(options.voice.as_deref());
         let (context, mut open) = self.contexts.open(Some(NAME.to_owned()), format, options, ());
         if let Step::Say(ClientEvent::Open(open)) = &mut open {
             open.priority = asked.priority;
@@ -126,8 +127,8 @@ fn whole(
     framing: Box<dyn Framing>,
 ) -> Result<Whole, Refused> {
     let mut request = asked.request();
-    let voices = Voices::of(asking.config, asking.catalogue);
-    request.voice = voices.find(request.voice.as_deref());
+    let names = Names::of(asking.config, asking.catalogue);
+    request.voice = names.voice(request.voice.as_deref());
     Ok(Whole { request, shape, framing: Some(framing), ignored: asked.ignored })
 }
 

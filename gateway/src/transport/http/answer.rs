@@ -208,7 +208,10 @@ impl Speech {
             return;
         }
         let bytes = match &mut self.framing {
-            Some(framing) => framing.sound(&bytes),
+            Some(framing) => {
+                framing.at(self.access.elapsed());
+                framing.sound(&bytes)
+            }
             None => bytes.into(),
         };
         self.send(bytes);

@@ -12,7 +12,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::{problem, voices};
+use super::{problem, retry, voices};
 use crate::auth::{Denied, Over, client_address, credential, is_welcome};
 use crate::config::Gateway;
 use crate::server::{Server, unix_ms};
@@ -20,9 +20,23 @@ use crate::server::{Server, unix_ms};
 /// Lets a request through with its [`Caller`](crate::auth::Caller) among the extensions, or says why not.
 pub(crate) async fn gate(
     State(server): State<Arc<Server>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response {
+    pass(&server, request, next, false).await
+}
+
+/// As [`gate`], for sockets whose clients may show their key in their first message: who shows nothing passes without a
+/// caller. Who shows a wrong key does not.
+pub(crate) async fn gate_or_later(
+    State(server): State<Arc<Server>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    pass(&server, request, next, true).await
+}
+
+async fn pass(server: &Server, mut request: Request, next: Next, or_later: bool) -> Response {
     let keyring = &server.locks.keyring;
     let headers = request.headers();
     if !is_welcome(headers, &server.config.server.origins, keyring.is_closed()) {
@@ -31,15 +45,20 @@ pub(crate) async fn gate(
     }
     let shown = credential(headers, request.uri().query());
     let caller = match keyring.admit(shown.as_ref(), unix_ms()) {
-        Ok(caller) => caller,
+        Ok(caller) => Some(caller),
+        Err(Denied::Nothing) if or_later => None,
         Err(denied) => return unauthorized(denied),
     };
-    request.extensions_mut().insert(caller.clone());
+    if let Some(caller) = &caller {
+        request.extensions_mut().insert(caller.clone());
+    }
     let limit = Limit::of(&request, &server.config);
     let request = request.map(|body| in_time(body, limit));
     let mut response = next.run(request).await;
     // For whoever writes down who asked what.
-    response.extensions_mut().insert(caller);
+    if let Some(caller) = caller {
+        response.extensions_mut().insert(caller);
+    }
     response
 }
 
@@ -61,8 +80,7 @@ pub(crate) fn may_scrape(server: &Server, peer: IpAddr, headers: &HeaderMap) -> 
 pub(crate) fn too_many(over: &Over) -> Response {
     let mut response =
         problem(StatusCode::TOO_MANY_REQUESTS, "overloaded", None, &over.to_string());
-    let seconds = over.retry_after.as_secs_f64().ceil().clamp(1.0, 3_600.0) as u64;
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    retry(&mut response, over.retry_after);
     response
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod cors;
 pub(crate) mod demo;
 mod form;
 pub(crate) mod gate;
+pub(crate) mod refusals;
 pub(crate) mod speech;
 pub(crate) mod text;
 pub(crate) mod tokens;
@@ -12,6 +13,7 @@ pub(crate) mod voices;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::BytesRejection;
@@ -24,8 +26,10 @@ use crate::metrics;
 use crate::server::Server;
 use crate::sessions::Refused;
 
-/// When to come back to a server that has no room, in seconds.
-const RETRY_AFTER_S: &str = "1";
+/// When to come back to a server that has no room: turns of agents last some seconds, so one is soon over.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Nobody is told to wait longer than this: what holds then is not known now.
+const RETRY_AFTER_S_MAX: f64 = 3_600.0;
 
 /// Whether the process lives.
 pub(crate) async fn health() -> &'static str {
@@ -83,6 +87,13 @@ pub(crate) async fn models(State(server): State<Arc<Server>>) -> Json<Value> {
     Json(json!({"object": "list", "data": models}))
 }
 
+/// What an error says; stands among the extensions of its answer, for who puts it into a vendor's words.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
 /// An error in OpenAI's shape.
 pub(crate) fn problem(
     status: StatusCode,
@@ -92,7 +103,10 @@ pub(crate) fn problem(
 ) -> Response {
     let r#type = if status.is_server_error() { "server_error" } else { "invalid_request_error" };
     let error = json!({"message": message, "type": r#type, "param": param, "code": code});
-    (status, Json(json!({"error": error}))).into_response()
+    let mut response = (status, Json(json!({"error": error}))).into_response();
+    let told = Told { code: code.to_owned(), message: message.to_owned() };
+    response.extensions_mut().insert(told);
+    response
 }
 
 /// The body cannot be read, or has more bytes than are allowed.
@@ -109,17 +123,28 @@ pub(crate) fn unread(rejection: &BytesRejection, bytes_max: usize) -> Response {
 pub(crate) fn busy(refused: &Refused) -> Response {
     match refused {
         Refused::Full { .. } => overloaded(&refused.to_string()),
-        Refused::Draining => come_back("shutting_down", &refused.to_string()),
+        Refused::Draining => come_back("shutting_down", &refused.to_string(), RETRY_AFTER),
     }
 }
 
 /// More is asked of the server than it can do.
 pub(crate) fn overloaded(message: &str) -> Response {
-    come_back("overloaded", message)
+    overloaded_for(message, RETRY_AFTER)
 }
 
-fn come_back(code: &str, message: &str) -> Response {
+/// As [`overloaded`], for so long.
+pub(crate) fn overloaded_for(message: &str, retry_after: Duration) -> Response {
+    come_back("overloaded", message, retry_after)
+}
+
+fn come_back(code: &str, message: &str, retry_after: Duration) -> Response {
     let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, code, None, message);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+    retry(&mut response, retry_after);
     response
+}
+
+/// Tells when to come back, in whole seconds.
+pub(crate) fn retry(response: &mut Response, after: Duration) {
+    let seconds = after.as_secs_f64().ceil().clamp(1.0, RETRY_AFTER_S_MAX) as u64;
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
 }

@@ -23,12 +23,13 @@ use engine::{Request, Text};
 use self::request::{Framing, Spoken};
 use super::answer::{self, Wanted};
 use super::gate::too_many;
-use super::{overloaded, problem, unread};
+use super::{overloaded, overloaded_for, problem, unread};
 use crate::access::Access;
 use crate::auth::Caller;
 use crate::config::Speech;
+use crate::foreign::names::Names;
 use crate::foreign::whole::{Asking, Read, Refused, Whole};
-use crate::protocol::{Catalogue, Names};
+use crate::protocol::{self, Catalogue};
 use crate::server::Server;
 use crate::shape::{Shape, ShapeWriter};
 
@@ -51,8 +52,10 @@ pub(crate) async fn speak(
         Ok(spoken) => spoken,
         Err(refusal) => return refusal.into_response(),
     };
+    let names = Names::of(&server.config, &catalogue);
     let whole = Whole {
         request: Request {
+            model: names.model(spoken.model.as_deref()),
             voice: Some(spoken.voice),
             options: spoken.options,
             ..Request::whole(spoken.text)
@@ -113,8 +116,8 @@ async fn perform(
 ) -> Response {
     let Whole { mut request, shape, framing, ignored } = whole;
     let bad = |code, message: &str| problem(StatusCode::BAD_REQUEST, code, None, message);
-    let names = Names {
-        model: None,
+    let names = protocol::Names {
+        model: request.model.as_deref(),
         voice: request.voice.as_deref(),
         language: request.language.as_deref(),
         style: request.style.as_deref(),
@@ -143,6 +146,9 @@ async fn perform(
     let events = match server.engine.open(request) {
         Ok((_, events)) => events,
         Err(error @ engine::Error::Option { .. }) => return bad("bad_value", &error.to_string()),
+        Err(error @ engine::Error::Overloaded { retry_after, .. }) => {
+            return overloaded_for(&error.to_string(), retry_after);
+        }
         Err(error) => return overloaded(&error.to_string()),
     };
     let wanted = Wanted { text, writer, content_type: shape.content_type(), framing };

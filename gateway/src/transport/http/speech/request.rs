@@ -19,9 +19,10 @@ const FOREIGN_VOICES: [&str; 13] = [
     "shimmer", "verse",
 ];
 
-/// The body as it comes. The model's name is not looked at: clients send OpenAI's, and there is one model here.
+/// The body as it comes.
 #[derive(Debug, Default, Deserialize)]
 struct Asked {
+    model: Option<String>,
     input: Option<String>,
     voice: Option<VoiceName>,
     response_format: Option<String>,
@@ -51,6 +52,8 @@ pub(super) enum Framing {
 /// A request that can be spoken.
 #[derive(Debug, PartialEq)]
 pub(super) struct Spoken {
+    /// The model, by whatever name; clients mostly send OpenAI's.
+    pub(super) model: Option<String>,
     pub(super) text: String,
     pub(super) voice: String,
     pub(super) format: FileFormat,
@@ -93,6 +96,7 @@ impl Spoken {
         let asked = asked.map_err(|e| malformed(e.to_string()))?;
         check_speed(asked.speed)?;
         Ok(Self {
+            model: asked.model,
             text: text(asked.input, settings.max_input_chars)?,
             voice: voice(asked.voice, settings, catalogue)?,
             format: format(asked.response_format.as_deref().unwrap_or(DEFAULT_FORMAT))?,
@@ -199,7 +203,7 @@ mod tests {
 
     fn parse(body: &Value) -> Result<Spoken, Refusal> {
         let voices = [("nova", "bob"), ("old", "gone")].map(|(a, b)| (a.into(), b.into()));
-        let settings = Speech { voices: voices.into(), max_input_chars: 20 };
+        let settings = Speech { voices: voices.into(), max_input_chars: 20, ..Speech::default() };
         Spoken::parse(body.to_string().as_bytes(), &settings, &catalogue())
     }
 
@@ -216,6 +220,7 @@ mod tests {
             "stream_format": null, "instructions": "Softly.", "whatever": [1]});
         let wanted = parse(&body).unwrap();
         let expected = Spoken {
+            model: None,
             text: "Hi.".into(),
             voice: "ann".into(),
             format: FileFormat::Wav,
