@@ -1,6 +1,8 @@
 //! Doors for fuzzers: whatever bytes come in, each returns without a panic. `fuzz/` has a target for each, and
 //! `tests/fuzz.rs` goes through them with mutations of a small corpus.
 
+mod vendors;
+
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +15,13 @@ use bytes::Bytes;
 use codecs::incoming::{Coding, Incoming};
 use codecs::recording;
 use engine::text::{LiveSettings, Need, Passage, TextOptions};
+use engine::{Event, Summary};
 use futures_util::FutureExt;
 
+pub use self::vendors::{
+    cartesia_messages, deepgram_messages, elevenlabs_messages, livekit_messages, tontaube_messages,
+    vendor_bodies,
+};
 use crate::auth::Purse;
 use crate::client;
 use crate::config;
@@ -35,6 +42,12 @@ pub const DOORS: &[(&str, Door)] = &[
     ("voice_form", voice_form),
     ("recording", recording),
     ("incoming_sound", incoming_sound),
+    ("cartesia_messages", cartesia_messages),
+    ("deepgram_messages", deepgram_messages),
+    ("elevenlabs_messages", elevenlabs_messages),
+    ("livekit_messages", livekit_messages),
+    ("tontaube_messages", tontaube_messages),
+    ("vendor_bodies", vendor_bodies),
 ];
 
 /// Time that passes behind each message.
@@ -72,6 +85,11 @@ fn answer(session: &mut Session, now: Duration) {
             Output::Open { context, .. } => context,
             Output::Cancel(context) => {
                 session.handle_input(now, Input::Freed { context, kv_blocks: 1 });
+                continue;
+            }
+            Output::End(context) => {
+                let event = Event::Done(Summary { samples: 480, ..Summary::default() });
+                session.handle_input(now, Input::Engine { context, event });
                 continue;
             }
             Output::Resume(_) => {

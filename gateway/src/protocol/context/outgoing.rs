@@ -279,7 +279,7 @@ impl Context {
                 queue_ms: millis(summary.queued),
                 first_audio_ms: self
                     .first_text_at
-                    .and_then(|t| Some(millis(self.first_audio_at? - t))),
+                    .and_then(|t| Some(millis(self.first_audio_at?.saturating_sub(t)))),
                 // Thousandths: what is finer is noise.
                 rtf: rtf.map(|r| (r * 1e3).round() / 1e3),
             },
