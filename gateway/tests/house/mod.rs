@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::http::HeaderName;
 use engine::bundle::Bundle;
 use futures_util::{SinkExt, StreamExt};
@@ -193,6 +194,32 @@ impl Socket {
     /// Sends a JSON message.
     pub(crate) async fn send(&mut self, message: &Value) {
         self.inner.send(Message::text(message.to_string())).await.unwrap();
+    }
+
+    /// Sends JSON messages in one write.
+    pub(crate) async fn send_together(&mut self, messages: &[Value]) {
+        for message in messages {
+            self.inner.feed(Message::text(message.to_string())).await.unwrap();
+        }
+        self.inner.flush().await.unwrap();
+    }
+
+    /// Asks whether anybody is there.
+    pub(crate) async fn ping(&mut self, payload: &'static [u8]) {
+        self.inner.send(Message::Ping(payload.into())).await.unwrap();
+    }
+
+    /// The answer to a ping, and what came before it.
+    pub(crate) async fn pong(&mut self) -> (Vec<Message>, Bytes) {
+        let mut before = Vec::new();
+        loop {
+            let next = tokio::time::timeout(PATIENCE, self.inner.next()).await;
+            match next.expect("no pong in time").expect("the socket is gone").unwrap() {
+                Message::Pong(payload) => return (before, payload),
+                Message::Ping(_) => {}
+                message => before.push(message),
+            }
+        }
     }
 
     /// Says goodbye, as clients do.
