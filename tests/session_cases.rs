@@ -20,7 +20,16 @@ const APART: &[&str] = &["B113", "B130", "B182"];
 
 #[test]
 fn every_committed_session_case_passes_or_waits_for_a_part() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/session_cases.jsonl");
+    play("session_cases.jsonl");
+}
+
+#[test]
+fn every_case_of_other_vendors_surfaces_passes() {
+    play("vendor_cases.jsonl");
+}
+
+fn play(name: &str) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
     let server = server_beside(&std::env::current_exe().unwrap());
     let only = ids(&file).into_iter().filter(|id| !APART.contains(&id.as_str())).collect();
     let options = Options { server, slack: SLACK, slow: false, only, jobs: JOBS };

@@ -1,4 +1,5 @@
-//! One client of the native surface: a WebSocket made by hand, so that it can misbehave, with a transcript of all.
+//! One client: a WebSocket made by hand, so that it can misbehave, with a transcript of all. What other vendors' clients say
+//! and hear stands there in the native words.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,7 +15,8 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::clock::Clock;
 use super::format::Format;
-use super::transcript::{Transcript, What};
+use super::transcript::{Seen, Transcript, What};
+use super::vendor::{Client, Vendor};
 use super::wire::{self, FIN, Frame, opcode};
 
 /// What the kernel keeps for a client that does not read: as little as it takes, so that the server feels it.
@@ -29,8 +31,10 @@ pub(super) struct Dial {
     pub(super) path: String,
     pub(super) headers: Vec<(String, String)>,
     pub(super) format: Format,
-    /// `session.start`.
+    /// `session.start`, or another vendor's first message; null for none.
     pub(super) start: Value,
+    /// Whose protocol is spoken; none: ours.
+    pub(super) vendor: Option<Vendor>,
 }
 
 /// A context as the client knows it.
@@ -56,6 +60,7 @@ pub(super) struct Connection {
     pub(super) transcript: Arc<Transcript>,
     clock: Clock,
     contexts: Mutex<BTreeMap<String, Context>>,
+    client: Option<Arc<Mutex<Client>>>,
     writer: Arc<AsyncMutex<Option<OwnedWriteHalf>>>,
     /// Until when nothing is read.
     stalled: watch::Sender<Duration>,
@@ -79,6 +84,7 @@ impl Connection {
             transcript: Arc::new(Transcript::default()),
             clock,
             contexts: Mutex::default(),
+            client: dial.vendor.clone().map(|vendor| Arc::new(Mutex::new(Client::new(vendor)))),
             writer: Arc::default(),
             stalled: watch::Sender::new(Duration::ZERO),
             dial,
@@ -98,19 +104,59 @@ impl Connection {
         let (reader, writer) = stream.into_split();
         connection.writer = Arc::new(AsyncMutex::new(Some(writer)));
         let (transcript, stalled) = (connection.transcript.clone(), connection.stalled.subscribe());
-        let reader =
-            Reader { reader, writer: connection.writer.clone(), transcript, clock, stalled };
+        let client = connection.client.clone();
+        let reader = Reader {
+            reader,
+            writer: connection.writer.clone(),
+            transcript,
+            clock,
+            stalled,
+            client,
+        };
         tokio::spawn(reader.run(early));
         let start = connection.dial.start.clone();
-        connection.send(&start).await;
-        let answered = connection.transcript.until(|seen| {
-            let is_answer = |s: &&super::transcript::Seen| {
-                s.is_event("session.ready", None) || matches!(s.what, What::Gone)
-            };
-            seen.iter().find(is_answer).map(|_| ())
-        });
-        tokio::time::timeout(PATIENCE, answered).await.context("no answer to session.start")?;
+        if !start.is_null() {
+            connection.send(&start).await;
+        }
+        let welcome = match &connection.dial.vendor {
+            Some(vendor) => vendor.welcome(),
+            None => Some("session.ready"),
+        };
+        if let Some(welcome) = welcome {
+            let answered = connection.transcript.until(|seen| {
+                let is_answer =
+                    |s: &&Seen| s.is_event(welcome, None) || matches!(s.what, What::Gone);
+                seen.iter().find(is_answer).map(|_| ())
+            });
+            tokio::time::timeout(PATIENCE, answered)
+                .await
+                .context("no answer to the first message")?;
+        }
         Ok(connection)
+    }
+
+    /// Looks at what another vendor's client remembers; none where ours is spoken. Not while looking at the transcript, which
+    /// grows under the same lock.
+    pub(super) fn with_client<T>(&self, look: impl FnOnce(&Client) -> T) -> Option<T> {
+        let client = self.client.as_ref()?;
+        Some(look(&client.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Sends a message in another vendor's words; `ctx` is whose it is, where only the case says so. The transcript has what it
+    /// means.
+    pub(super) async fn send_raw(&self, message: &Value, ctx: Option<&str>) {
+        if let Some(client) = &self.client {
+            let mut client = client.lock().unwrap_or_else(PoisonError::into_inner);
+            let meaning = client.told(message, ctx);
+            let mut contexts = self.contexts();
+            for turn in &client.turns {
+                contexts.entry(turn.ctx.clone()).or_default().text = turn.text.clone();
+            }
+            for meant in meaning {
+                self.transcript.add(self.clock.now(), What::Sent(meant));
+            }
+        }
+        self.send_frame(FIN | opcode::TEXT, message.to_string().as_bytes()).await;
     }
 
     /// The contexts that were named on this connection.
@@ -211,6 +257,7 @@ struct Reader {
     transcript: Arc<Transcript>,
     clock: Clock,
     stalled: watch::Receiver<Duration>,
+    client: Option<Arc<Mutex<Client>>>,
 }
 
 impl Reader {
@@ -273,19 +320,31 @@ impl Reader {
                 }
                 message.1.extend(frame.payload);
                 if frame.first & FIN != 0 {
-                    take(&self.transcript, at, message.0, &std::mem::take(&mut message.1));
+                    self.understand(at, message.0, &std::mem::take(&mut message.1));
                 }
             }
         }
     }
-}
 
-fn take(transcript: &Transcript, at: Duration, kind: u8, message: &[u8]) {
-    if kind == opcode::BINARY {
-        return transcript.add_binary(at, message);
-    }
-    match serde_json::from_slice(message) {
-        Ok(event) => transcript.add(at, What::Event(event)),
-        Err(error) => transcript.add(at, What::Odd(format!("not JSON: {error}"))),
+    fn understand(&self, at: Duration, kind: u8, message: &[u8]) {
+        let client = self.client.as_ref();
+        let mut client = client.map(|c| c.lock().unwrap_or_else(PoisonError::into_inner));
+        let transcript = &self.transcript;
+        if kind == opcode::BINARY {
+            return match &mut client {
+                Some(client) => transcript.add(at, client.sound(message)),
+                None => transcript.add_binary(at, message),
+            };
+        }
+        let event: Value = match serde_json::from_slice(message) {
+            Ok(event) => event,
+            Err(error) => return transcript.add(at, What::Odd(format!("not JSON: {error}"))),
+        };
+        match &mut client {
+            Some(client) => {
+                client.heard(&event).into_iter().for_each(|what| transcript.add(at, what));
+            }
+            None => transcript.add(at, What::Event(event)),
+        }
     }
 }

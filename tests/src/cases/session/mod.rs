@@ -7,7 +7,7 @@
 //! what missed only a time, a size or a ratio is run again alone, up to twice
 //! ```
 //!
-//! A further surface gets a room beside `client`, and a word in `Surface`.
+//! Other vendors' surfaces are spoken through `vendor`; a further one gets its words there, and a name in `Surface`.
 
 mod args;
 mod checks;
@@ -23,7 +23,9 @@ mod run;
 mod server;
 mod sound;
 mod steps;
+mod surface;
 mod transcript;
+mod vendor;
 mod wire;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +40,7 @@ use tokio::sync::Semaphore;
 use super::Outcome;
 use checks::Miss;
 use run::{Run, Setup};
+use surface::Surface;
 
 /// Runs of a case that misses only what a busy machine may explain.
 const TRIES: usize = 3;
@@ -71,21 +74,6 @@ pub fn server_beside(program: &Path) -> PathBuf {
     folder.join("dovecote")
 }
 
-/// Where a case is played.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Surface {
-    /// Wherever it can be said.
-    Any,
-    /// Over `dovecote.v1`, files over `/v1/audio/speech`.
-    Native,
-    Cartesia,
-    Deepgram,
-    Elevenlabs,
-    Livekit,
-    Openai,
-}
-
 /// One case. What is for people is not looked at, but must have a known name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -115,9 +103,6 @@ pub(super) struct SessionCase {
 impl SessionCase {
     /// Why it is not run, if it is not.
     fn skipped(&self, options: &Options) -> Option<String> {
-        if !self.surfaces.iter().any(|s| matches!(s, Surface::Any | Surface::Native)) {
-            return Some("surface not built".to_owned());
-        }
         if !options.only.is_empty() && !options.only.contains(&self.id) {
             return Some("not asked for".to_owned());
         }
@@ -180,7 +165,8 @@ fn outcome(missed: Vec<Miss>) -> Outcome {
 /// Plays a case once.
 async fn play(case: &SessionCase, setup: &Setup) -> Vec<Miss> {
     let steps: Vec<Value> = case.steps.iter().map(|s| put_long_text(s, &setup.long_text)).collect();
-    let run = Run::new(&case.id, setup.clone(), &steps);
+    let surface = Surface::usual(&case.surfaces);
+    let run = Run::new(&case.id, surface, setup.clone(), &steps);
     let played = async {
         let starts_itself = steps.iter().any(|step| step["do"] == "start_server");
         if !starts_itself {

@@ -17,6 +17,7 @@ use super::hearing;
 use super::http::Answer;
 use super::relay::Relay;
 use super::server::{Counters, Engine, Server, Spoken};
+use super::surface::Surface;
 
 /// Decides what cases leave to chance.
 const SEED: u64 = 20;
@@ -34,7 +35,11 @@ pub(super) struct Setup {
 /// One run of one case.
 pub(super) struct Run {
     pub(super) id: String,
+    /// Where connections lead that do not say so themselves.
+    pub(super) surface: Surface,
     pub(super) setup: Setup,
+    /// What the case will do.
+    pub(super) steps: Vec<Value>,
     pub(super) clock: Clock,
     /// Names of connections that go through a relay, since a step will stop it.
     pub(super) relayed: Vec<String>,
@@ -97,13 +102,15 @@ pub(super) struct Speech {
 }
 
 impl Run {
-    pub(super) fn new(id: &str, setup: Setup, steps: &[Value]) -> Self {
+    pub(super) fn new(id: &str, surface: Surface, setup: Setup, steps: &[Value]) -> Self {
         let relayed = steps.iter().filter(|step| step["do"] == "blackhole");
         let relayed = relayed.filter_map(|step| step["conn"].as_str().map(str::to_owned)).collect();
         let hears = steps.iter().any(|step| step["do"] == "upload_voice");
         Self {
             id: id.to_owned(),
+            surface,
             setup,
+            steps: steps.to_vec(),
             clock: Clock::start(),
             relayed,
             hears,
@@ -202,6 +209,15 @@ impl Run {
         connection: &Connection,
         ctx: &str,
     ) -> anyhow::Result<Spoken> {
+        if connection.dial.vendor.is_some() {
+            let known = connection.with_client(|client| {
+                let known = client.known_to_the_engine();
+                known.into_iter().rposition(|at| client.turns[at].ctx == ctx)
+            });
+            let at = known.flatten().with_context(|| format!("{ctx} was never opened"))?;
+            let all = self.spoken_on(connection).await?;
+            return all.get(at).cloned().with_context(|| format!("the engine does not know {ctx}"));
+        }
         let seed = connection.contexts().get(ctx).map(|c| c.seed);
         let seed = seed.with_context(|| format!("{ctx} was never opened"))?;
         let spoken = match self.server()?.spoken(Some(seed)).await {
@@ -212,6 +228,20 @@ impl Run {
             [one] => Ok(one.clone()),
             _ => bail!("the engine knows {} contexts of {ctx}", spoken.len()),
         }
+    }
+
+    /// What the engine did for all turns of another vendor's client, in their order; not for those that were refused.
+    ///
+    /// # Errors
+    /// The control address does not answer, or ours is spoken.
+    pub(super) async fn spoken_on(&self, connection: &Connection) -> anyhow::Result<Vec<Spoken>> {
+        let vendor = connection.dial.vendor.as_ref().context("contexts have seeds of their own")?;
+        let mut all = match self.server()?.spoken(Some(vendor.seed)).await {
+            Ok(all) => all,
+            Err(_) => self.recall(vendor.seed),
+        };
+        all.sort_by_key(|spoken| spoken.number);
+        Ok(all)
     }
 
     /// Asks the engine what it did, as long as it can be asked.

@@ -61,6 +61,8 @@ pub(super) struct Counters {
 /// What a context did in the engine, as the control address tells.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Spoken {
+    /// Which context of the engine it is, counted from its start.
+    pub(super) number: u64,
     pub(super) seed: u64,
     pub(super) context_hz: f64,
     pub(super) steps: u64,

@@ -1,8 +1,12 @@
 //! The steps of a case, one after another: what a client does, what the engine is told, what is looked at meanwhile.
 
+mod connecting;
+mod elsewhere;
+mod files;
+mod waiting;
+
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -11,12 +15,15 @@ use codecs::wav::{self, SampleFormat};
 use futures_util::future::try_join_all;
 use serde_json::{Map, Value, json};
 
+use self::connecting::connect;
+use self::elsewhere::{broken_script, raw, speak_elsewhere, tell_elsewhere};
+use self::files::{end_speech, is_over_http};
+use self::waiting::wait_for;
+pub(super) use self::waiting::{is_sound, is_word};
 use super::args::{Args, put_in};
-use super::client::{Connection, Dial};
-use super::format::Format;
+use super::client::Connection;
 use super::http;
-use super::relay::Relay;
-use super::run::{Run, Speech};
+use super::run::Run;
 use super::server::LOOK;
 use super::transcript::{Seen, What};
 use super::wire::{self, FIN, RSV1, opcode};
@@ -25,12 +32,8 @@ use super::wire::{self, FIN, RSV1, opcode};
 const WAIT_MS: u64 = 30_000;
 /// Characters of a token when a text comes in tokens.
 const TOKEN: usize = 4;
-/// Cases about how far the server runs ahead of its listener: there the server's own default holds.
-const AHEAD_BY_DEFAULT: [&str; 3] = ["B130", "B131", "B170"];
 /// Turns of a loop after which memory is looked at.
 const TURNS: usize = 100;
-/// Frames after which broken numbers come when a case does not say.
-const BROKEN_AFTER: usize = 12;
 /// What the warm-up of a server costs where a case is about it.
 const SLOW_WARM_UP: &str = r#"{"warm_up_ms": 3000}"#;
 
@@ -71,8 +74,9 @@ async fn carry_out(run: &Run, args: &mut Args) -> anyhow::Result<()> {
         "close" | "drop_tcp" | "half_close" | "stall_reads" | "blackhole" => {
             hang_up(run, args).await
         }
+        "raw" => raw(run, args).await,
         "send_text_frame" | "send_raw_frame" | "send_raw_bytes" | "send_fragments"
-        | "send_compressed" | "client_ping" | "raw" => send_odd(run, args).await,
+        | "send_compressed" | "client_ping" => send_odd(run, args).await,
         "tcp_open" => Ok(_ = args.need::<String>("conn")?),
         "send_slow" => send_slow(run, args).await,
         "loop" | "for" | "random" => repeat(run, args).await,
@@ -85,67 +89,6 @@ async fn carry_out(run: &Run, args: &mut Args) -> anyhow::Result<()> {
             waited.context("the server keeps the connection")
         }
         _ => observe(run, args).await,
-    }
-}
-
-async fn connect(run: &Run, args: &mut Args) -> anyhow::Result<()> {
-    let name: String = args.need("conn")?;
-    let mut path: String = args.take("url")?.unwrap_or("/v1/tts/stream".to_owned());
-    if let Some(query) = args.take::<String>("query")? {
-        path = format!("{path}?{query}");
-    }
-    if let Some(surface) = args.take::<String>("surface")? {
-        bail!("surface {surface} is not built");
-    }
-    let frame_ms = args.take::<Value>("frame_ms")?.map(|ms| number(&ms)).transpose()?;
-    let format = args.take::<String>("format")?;
-    let format = format.map_or(Ok(Format::pcm()), |format| Format::named(&format, frame_ms))?;
-    let mut headers: Vec<(String, String)> = Vec::new();
-    for (name, value) in args.take::<Map<String, Value>>("headers")?.unwrap_or_default() {
-        headers.push((name, value.as_str().unwrap_or_default().to_owned()));
-    }
-    let subprotocol = args.take("subprotocol")?.unwrap_or("dovecote.v1".to_owned());
-    headers.push(("Sec-WebSocket-Protocol".to_owned(), subprotocol));
-    if let Some(extensions) = args.take("extensions")? {
-        headers.push(("Sec-WebSocket-Extensions".to_owned(), extensions));
-    }
-    let idle_ms = args.take::<u64>("idle_timeout_ms")?;
-    let via = args.take::<String>("via")?;
-    let Format::Native { audio } = &format else {
-        let mut left = run.left();
-        left.over_http.insert(name.clone());
-        left.speeches.push(Speech { format, text: String::new(), answer: None });
-        return Ok(());
-    };
-    run.left().over_http.remove(&name);
-    let mut start = json!({"type": "session.start", "audio": audio});
-    if !AHEAD_BY_DEFAULT.contains(&run.id.as_str()) {
-        start["flow"] = json!({"max_ahead_ms": 600_000});
-    }
-    if let Some(idle_ms) = idle_ms {
-        start["idle_timeout_ms"] = idle_ms.into();
-    }
-    let idle = match via.as_deref() {
-        None => None,
-        Some("proxy_idle_60s") => Some(Duration::from_secs(60)),
-        Some(other) => bail!("unknown via {other}"),
-    };
-    let mut address = run.server()?.address;
-    if idle.is_some() || run.relayed.contains(&name) {
-        let relay = Arc::new(Relay::start(address, idle, run.clock).await?);
-        address = relay.address;
-        run.left().relays.push((name.clone(), relay));
-    }
-    let dial = Dial { name, path, headers, format, start };
-    let connection = Connection::open(address, dial, run.clock).await?;
-    run.left().connections.push(Arc::new(connection));
-    Ok(())
-}
-
-fn number(value: &Value) -> anyhow::Result<u64> {
-    match value {
-        Value::String(text) => Ok(text.parse()?),
-        other => other.as_u64().with_context(|| format!("{other} is no number")),
     }
 }
 
@@ -163,6 +106,9 @@ async fn speak(run: &Run, args: &mut Args) -> anyhow::Result<()> {
         return Ok(());
     }
     let connection = run.connection(name.as_deref(), Some(&ctx))?;
+    if connection.dial.vendor.is_some() {
+        return speak_elsewhere(run, args, &connection, &ctx).await;
+    }
     let mut options = Map::new();
     for field in ["language", "style", "voice"] {
         if let Some(value) = args.take::<Value>(field)? {
@@ -214,8 +160,7 @@ async fn open(
         context.seed
     };
     if run.left().broken.as_ref() == Some(&connection.dial.name) {
-        let script = json!({"fail_chunk": 0, "fail_after_frames": BROKEN_AFTER});
-        run.server()?.script(Some(seed), &script).await?;
+        run.server()?.script(Some(seed), &broken_script()).await?;
     }
     let mut message = json!({"type": "context.open", "ctx": ctx, "seed": seed});
     for (field, value) in options {
@@ -258,7 +203,10 @@ async fn stream(
         if connection.transcript.with(refused) {
             break;
         }
-        say(connection, ctx, &delta).await;
+        match &connection.dial.vendor {
+            Some(_) => tell_elsewhere(run, connection, "text", ctx, &delta).await?,
+            None => say(connection, ctx, &delta).await,
+        }
         if !every.is_zero() {
             tokio::time::sleep(every).await;
         }
@@ -284,30 +232,11 @@ async fn tell(run: &Run, args: &mut Args) -> anyhow::Result<()> {
         return end_speech(run).await;
     }
     let connection = run.connection(name.as_deref(), Some(&ctx))?;
+    if connection.dial.vendor.is_some() {
+        return tell_elsewhere(run, &connection, &args.name, &ctx, "").await;
+    }
     connection.send(&json!({"type": args.name, "ctx": ctx})).await;
     Ok(())
-}
-
-/// Asks for the file whose text is complete.
-async fn end_speech(run: &Run) -> anyhow::Result<()> {
-    let speech = run.left().speeches.last().cloned();
-    let Some(Speech { text, format: Format::Speech { response_format }, .. }) = speech else {
-        bail!("no file is asked for")
-    };
-    let body = json!({"model": "tontaube", "voice": "v1", "input": text, "response_format": response_format});
-    let json = ("Content-Type".to_owned(), "application/json".to_owned());
-    let address = run.server()?.address;
-    let body = body.to_string().into_bytes();
-    let answer = http::ask(address, "POST", "/v1/audio/speech", &[json], &body).await?;
-    if let Some(speech) = run.left().speeches.last_mut() {
-        speech.answer = Some(answer);
-    }
-    Ok(())
-}
-
-/// Whether a connection of this name is a file over HTTP; without a name, whether `c1` is.
-fn is_over_http(run: &Run, name: Option<&str>) -> bool {
-    run.left().over_http.contains(name.unwrap_or("c1"))
 }
 
 async fn hang_up(run: &Run, args: &mut Args) -> anyhow::Result<()> {
@@ -360,8 +289,7 @@ async fn send_odd(run: &Run, args: &mut Args) -> anyhow::Result<()> {
             let payload = wire::deflated_zeros(zeros << 20);
             connection.send_frame(FIN | RSV1 | opcode::TEXT, &payload).await;
         }
-        "client_ping" => ping(run, args, &connection).await?,
-        _ => bail!("raw messages are those of another surface, which is not built"),
+        _ => ping(run, args, &connection).await?,
     }
     Ok(())
 }
@@ -441,98 +369,6 @@ async fn repeat(run: &Run, args: &mut Args) -> anyhow::Result<()> {
         if turn % TURNS == 0 {
             let resident = run.server()?.resident()?;
             run.left().turns.push((turn, resident));
-        }
-    }
-    Ok(())
-}
-
-async fn wait_for(run: &Run, args: &mut Args) -> anyhow::Result<()> {
-    let event: String = args.need("event")?;
-    let name = args.take::<String>("conn")?;
-    let ctx: String = args.need("ctx")?;
-    let n: usize = args.take("n")?.unwrap_or(1);
-    let idle = Duration::from_millis(args.take("ms")?.unwrap_or(0));
-    let limit =
-        args.take::<u64>("timeout_ms")?.unwrap_or(WAIT_MS) as f64 * run.setup.slack.max(1.0);
-    let limit = Duration::from_millis(limit as u64);
-    if is_over_http(run, name.as_deref()) {
-        return Ok(());
-    }
-    let waited = async {
-        match &*event {
-            "all_done" | "all_done_or_error" => all_done(run).await,
-            "audio_idle" => {
-                audio_idle(run, &*run.connection(name.as_deref(), Some(&ctx))?, &ctx, idle).await
-            }
-            _ => {
-                let connection = run.connection(name.as_deref(), Some(&ctx))?;
-                until_event(&connection, &ctx, &event, n).await;
-                Ok(())
-            }
-        }
-    };
-    let waited = tokio::time::timeout(limit, waited).await;
-    if run.left().signalled.is_some() {
-        run.remember().await;
-    }
-    waited.with_context(|| format!("no {event} of {ctx} in {} s", limit.as_secs()))?
-}
-
-/// The message that a case's word means.
-pub(super) fn event_name(word: &str) -> &str {
-    match word {
-        "done" => "context.done",
-        "cancelled" => "context.cancelled",
-        other => other,
-    }
-}
-
-/// Ends a context, or tells that something about it went wrong.
-fn is_final(seen: &Seen, ctx: &str) -> bool {
-    ["context.done", "context.cancelled", "error"].iter().any(|kind| seen.is_event(kind, Some(ctx)))
-        || seen.what == What::Gone
-}
-
-async fn until_event(connection: &Connection, ctx: &str, event: &str, n: usize) {
-    let from = connection.contexts().get(ctx).map_or(0, |c| c.cursor);
-    let kind = event_name(event);
-    let found = |seen: &[Seen]| {
-        if event == "audio" {
-            let audio = seen.iter().filter(|s| s.audio_of(ctx).is_some()).count();
-            let over = seen[from.min(seen.len())..].iter().any(|s| is_final(s, ctx));
-            return (audio >= n || over).then_some(from);
-        }
-        let news = seen.iter().enumerate().skip(from);
-        let mut ends = news.filter(|(_, s)| s.is_event(kind, Some(ctx)) || is_final(s, ctx));
-        ends.next().map(|(at, _)| at + 1)
-    };
-    let cursor = connection.transcript.until(found).await;
-    connection.contexts().entry(ctx.to_owned()).or_default().cursor = cursor;
-}
-
-async fn audio_idle(
-    run: &Run,
-    connection: &Connection,
-    ctx: &str,
-    idle: Duration,
-) -> anyhow::Result<()> {
-    loop {
-        let last = connection
-            .transcript
-            .with(|seen| seen.iter().rev().find(|s| s.audio_of(ctx).is_some()).map(|s| s.at));
-        if last.is_some_and(|at| run.clock.now() >= at + idle) {
-            return Ok(());
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-}
-
-async fn all_done(run: &Run) -> anyhow::Result<()> {
-    for connection in run.connections() {
-        let names: Vec<String> = connection.contexts().keys().cloned().collect();
-        for ctx in names {
-            let over = |seen: &[Seen]| seen.iter().any(|s| is_final(s, &ctx)).then_some(());
-            connection.transcript.until(over).await;
         }
     }
     Ok(())

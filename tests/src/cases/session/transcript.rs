@@ -38,6 +38,8 @@ pub(super) enum What {
 pub(super) struct Audio {
     /// Whose it is, by the handle that was told for it; empty: nobody's.
     pub(super) ctx: String,
+    /// Which of a client's turns, where names are used again; numbers and positions begin again in each.
+    pub(super) turn: usize,
     pub(super) seq: u32,
     pub(super) pos: u64,
     pub(super) payload: Vec<u8>,
@@ -120,7 +122,7 @@ impl Transcript {
         }
         let ctx = self.lock().1.get(&(number(4..8) as u32)).cloned().unwrap_or_default();
         let (seq, pos) = (number(8..12) as u32, number(12..20));
-        self.add(at, What::Audio(Audio { ctx, seq, pos, payload: payload.to_vec() }));
+        self.add(at, What::Audio(Audio { ctx, turn: 0, seq, pos, payload: payload.to_vec() }));
     }
 
     /// All so far.

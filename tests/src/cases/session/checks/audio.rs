@@ -11,7 +11,8 @@ use crate::cases::session::format::Format;
 use crate::cases::session::run::Run;
 use crate::cases::session::server::{LOOK, Spoken};
 use crate::cases::session::sound;
-use crate::cases::session::transcript::{Audio, Seen};
+use crate::cases::session::transcript::{Audio, Seen, What};
+use crate::cases::session::vendor::{Client, State};
 
 /// Delay of the Opus encoder, in samples at 48 kHz: its look-ahead of 6.5 ms.
 const OPUS_PRE_SKIP: u64 = 312;
@@ -34,11 +35,10 @@ pub(super) async fn check(run: &Run, args: &mut Args) -> Result<bool, Miss> {
         }
         "accepted_complete" => {
             for target in targets(run, args)? {
-                if target
-                    .0
-                    .transcript
-                    .with(|seen| place(seen, "context.opened", &target.1).is_some())
-                {
+                let is_vendor = target.0.dial.vendor.is_some();
+                let told = |kind| target.0.transcript.with(|s| place(s, kind, &target.1).is_some());
+                let is_accepted = if is_vendor { !told("error") } else { told("context.opened") };
+                if is_accepted {
                     complete(run, &target).await?;
                 }
             }
@@ -118,13 +118,23 @@ fn in_order(format: &Format, frames: &[Audio]) -> Result<u64, Miss> {
 fn each_in_order(run: &Run, args: &mut Args) -> Checked {
     for (connection, ctx) in targets(run, args)? {
         let frames = connection.transcript.with(|seen| frames(seen, &ctx));
-        in_order(&connection.dial.format, &frames)?;
+        for turn in frames.chunk_by(|a, b| a.turn == b.turn) {
+            in_order(&connection.dial.format, turn)?;
+        }
     }
     Ok(())
 }
 
 /// Waits for the end of a context, as a client would that has asked for it.
 async fn settled((connection, ctx): &Target) -> Checked {
+    if connection.dial.vendor.is_some() {
+        let waited = tokio::time::timeout(LOOK * 3_000, async {
+            while !is_over(connection, ctx) && !connection.is_gone() {
+                tokio::time::sleep(LOOK).await;
+            }
+        });
+        return hard(waited.await.is_ok(), || format!("{ctx} does not end"));
+    }
     let over = |seen: &[Seen]| {
         let ends = ["context.done", "context.cancelled", "error"];
         ends.iter().any(|kind| place(seen, kind, ctx).is_some()).then_some(())
@@ -133,9 +143,85 @@ async fn settled((connection, ctx): &Target) -> Checked {
     hard(waited.is_ok() || connection.is_gone(), || format!("{ctx} does not end"))
 }
 
+/// Whether the server has said its last word about every turn of a name, as another vendor's client knows it.
+fn is_over(connection: &Connection, ctx: &str) -> bool {
+    let all_over = |client: &Client| client.of(ctx).all(|(_, turn)| turn.state.is_over());
+    connection.with_client(all_over).unwrap_or(true)
+}
+
+/// As [`complete`], on another vendor's surface: of every turn of the name that the client has not stopped.
+async fn complete_turns(run: &Run, (connection, ctx): &Target) -> Checked {
+    let seen = connection.transcript.all();
+    let known = connection.with_client(|client| {
+        let known = client.known_to_the_engine().into_iter().enumerate();
+        let known = known.map(|(place, at)| (place, at, client.turns[at].clone()));
+        known.filter(|(_, _, turn)| turn.ctx == *ctx).collect::<Vec<_>>()
+    });
+    let spoken = run.spoken_on(connection).await?;
+    let stopped = |state: State| matches!(state, State::Cancelled | State::Stopped);
+    let mut whole = 0;
+    for (place, at, turn) in known.unwrap_or_default() {
+        if stopped(turn.state) {
+            continue;
+        }
+        hard(turn.state == State::Done, || format!("{ctx} is {:?}", turn.state))?;
+        let frames = frames(&seen, ctx).into_iter().filter(|frame| frame.turn == at);
+        let frames: Vec<Audio> = frames.collect();
+        let end = in_order(&connection.dial.format, &frames)?;
+        let made = spoken.get(place).map_or(0, |spoken| spoken.samples);
+        let rate = connection.dial.format.rate();
+        let expected = made * u64::from(rate) / 24_000;
+        let exact = end.abs_diff(expected) <= u64::from(rate != 24_000);
+        hard(exact, || format!("{ctx}: {end} samples arrived, {expected} were made"))?;
+        whole += 1;
+    }
+    let dones = count(&seen, "context.done", ctx);
+    hard(whole > 0 && dones == whole, || format!("{ctx} has {dones} ends, {whole} turns"))?;
+    let end = seen.iter().rposition(|s| s.is_event("context.done", Some(ctx))).unwrap_or(0);
+    let late = seen[end..].iter().any(|s| s.audio_of(ctx).is_some());
+    hard(!late, || format!("{ctx} has sound behind its end"))?;
+    let odd = seen.iter().find(|s| matches!(s.what, What::Odd(_)));
+    hard(odd.is_none(), || format!("{:?}", odd.map(|s| &s.what)))
+}
+
+/// Of turns that were stopped nothing is heard in what came behind; of those that were spoken, each in its own sound.
+pub(super) async fn no_old_sound(run: &Run, connection: &Connection, behind: &[Seen]) -> Checked {
+    let known = connection.with_client(|client| {
+        let known = client.known_to_the_engine().into_iter();
+        known.map(|at| (at, client.turns[at].state)).collect::<Vec<_>>()
+    });
+    let known = known.unwrap_or_default();
+    let spoken = run.spoken_on(connection).await?;
+    hard(spoken.len() == known.len(), || "the engine knows other turns".to_owned())?;
+    let format = &connection.dial.format;
+    let mut heard = 0;
+    for ((at, state), own) in known.iter().zip(&spoken) {
+        let frames = behind.iter().filter_map(|s| match &s.what {
+            What::Audio(audio) if audio.turn == *at => Some(&*audio.payload),
+            _ => None,
+        });
+        let frames: Vec<&[u8]> = frames.collect();
+        let was_stopped = *state == State::Stopped;
+        hard(!was_stopped || frames.is_empty(), || format!("{} old frames", frames.len()))?;
+        let sound = format.decode(&frames)?;
+        for ((_, state), other) in known.iter().zip(&spoken) {
+            let share = sound::share(&sound, format.rate(), other.context_hz);
+            let is_old = *state == State::Stopped && other.number != own.number;
+            hard(!is_old || share < HEARD, || format!("{share:.3} of {} Hz", other.context_hz))?;
+        }
+        let share = sound::share(&sound, format.rate(), own.context_hz);
+        hard(frames.is_empty() || share > HEARD, || format!("{share:.3} of its own sound"))?;
+        heard += frames.len();
+    }
+    hard(heard > 0, || "no new sound".to_owned())
+}
+
 /// All that the engine made came, in order, once, and one end after it.
 async fn complete(run: &Run, target: &Target) -> Checked {
     settled(target).await?;
+    if target.0.dial.vendor.is_some() {
+        return complete_turns(run, target).await;
+    }
     let (connection, ctx) = target;
     let seen = connection.transcript.all();
     let frames = frames(&seen, ctx);
@@ -211,7 +297,7 @@ async fn own_markers(run: &Run, args: &mut Args) -> Checked {
         let sound = decoded(connection, ctx)?;
         for (_, other) in &all {
             let share = sound::share(&sound, connection.dial.format.rate(), other.context_hz);
-            let is_own = other.seed == spoken.seed;
+            let is_own = other.number == spoken.number;
             hard((share > HEARD) == is_own, || {
                 format!("{} hears {share:.3} of {} Hz", connection.dial.name, other.context_hz)
             })?;
@@ -244,7 +330,7 @@ async fn counted(run: &Run, args: &mut Args) -> Checked {
 /// The same text once more as Opus: its end event tells the true length.
 async fn declared(run: &Run, equals: u64) -> Checked {
     let steps = serde_json::json!([
-        {"do": "connect", "conn": "declared", "format": "opus"},
+        {"do": "connect", "conn": "declared", "surface": "native", "format": "opus"},
         {"do": "text", "conn": "declared", "ctx": "D", "text": "Hi."},
         {"do": "end", "conn": "declared", "ctx": "D"},
         {"do": "wait_for", "conn": "declared", "event": "done", "ctx": "D"}

@@ -153,7 +153,7 @@ async fn no_leak(run: &Run, args: &mut Args) -> Checked {
 
 async fn alive(run: &Run) -> Checked {
     let turn = json!([
-        {"do": "connect", "conn": "alive"},
+        {"do": "connect", "conn": "alive", "surface": "native"},
         {"do": "text", "conn": "alive", "ctx": "alive", "text": "Still here."},
         {"do": "end", "conn": "alive", "ctx": "alive"},
         {"do": "wait_for", "conn": "alive", "event": "done", "ctx": "alive"}

@@ -52,7 +52,8 @@ pub(super) async fn check(run: &Run, args: &mut Args) -> Result<bool, Miss> {
                     other.drop_tcp().await;
                 }
             }
-            connection.send(&json!({"type": "cancel", "ctx": "A"})).await;
+            let cancel = json!([{"do": "cancel", "conn": "c1", "ctx": "A"}]);
+            steps(run, cancel.as_array().map_or(&[], |s| s)).await?;
             tokio::time::sleep(Duration::from_millis(300)).await;
             let base = median(&turns(run, &text).await?);
             within(run, "first sound against one alone", measured / base, max)?;
