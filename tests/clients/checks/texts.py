@@ -11,8 +11,9 @@ LONG = (
     "Basel, where you have almost twenty minutes, and then it follows the river for an hour. Do you want me to book a seat "
     "by the window? I can also look for a later train, if that suits you better."
 )
-# More than a server makes ahead of its listener, so that an interruption finds something to stop, however late it comes.
-VERY_LONG = " ".join([LONG] * 3)
+# More than a server makes ahead of its listener, or of a file at once, so that an interruption finds something to stop,
+# however late it comes. As long as OpenAI's clients may ask for.
+VERY_LONG = " ".join([LONG] * 12)
 
 
 def tokens(text: str) -> Iterator[str]:
