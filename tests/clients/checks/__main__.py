@@ -12,7 +12,7 @@ from .suite import Case, play
 # Modules by the clients in them, in the order in which they are played: those of SDKs, and those of agent frameworks.
 SDKS = [
     "native_python", "native_resume", "quick_starts",
-    "openai_sdk", "openai_node",
+    "openai_sdk", "openai_chat", "openai_node",
     "cartesia_sdk", "cartesia_node",
     "elevenlabs_sdk", "elevenlabs_http", "elevenlabs_node",
     "deepgram_sdk", "deepgram_http", "deepgram_node",

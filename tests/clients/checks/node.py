@@ -30,6 +30,10 @@ def cases_of(client: str) -> list[Case]:
 def run_of(client: str, case: dict):
     async def run(servers: Servers) -> None:
         server = await servers.get(case["server"])
+        if not server.is_stub:
+            # Nobody can be asked what it was to say: the case judges for itself.
+            await play(client, case["name"], server)
+            return
         latest = await server.latest()
         turns = await play(client, case["name"], server)
         contexts = await server.contexts(latest)

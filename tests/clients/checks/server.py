@@ -26,7 +26,8 @@ KEY = "key-of-the-checks"
 LIVEKIT = ("APIchecks", "secret-of-the-checks-that-is-long-enough")
 # What each server is started with. Their stub speaks tones, `slow` at a speed at which turns can be interrupted, `small` so
 # slowly that its only place stays taken while a client tries again; both fast enough that there is room for one more
-# listener on a machine that has other things to do. Each is to be had with TLS too, as "fast+tls".
+# listener on a machine that has other things to do. `chat` has a tiny speech language model beside the voice. Each is to be
+# had with TLS too, as "fast+tls".
 ARGUMENTS = {
     "fast": ["--engine", "stub-live", "--script", '{"rtf": 0}'],
     "slow": ["--engine", "stub-live", "--script", '{"rtf": 0.2}'],
@@ -35,6 +36,7 @@ ARGUMENTS = {
     "narrow": ["--engine", "stub-live", "--script", '{"rtf": 0.05}'],
     "strict": ["--engine", "stub-live", "--script", '{"rtf": 0}'],
     "nano": [],
+    "chat": ["--bundle", f"{ROOT}/voices/nano:{ROOT}/tests/fixtures/bundles/bagpiper"],
 }
 # What some have in a file: one key and the secret of one LiveKit project, room for little text, no voices but ours.
 SETTINGS = {
@@ -70,6 +72,7 @@ class Server:
     def __init__(self, process: asyncio.subprocess.Process, http: str, control: str | None):
         self.http = http
         self.ws = http.replace("http", "ws", 1)
+        self.is_stub = control is not None
         self._process = process
         self._control = control
         # Read on, or the server would stand still at a full pipe.
