@@ -84,6 +84,7 @@ const PURE: &[&str] = &[
     "engine/src/streams.rs",
     "engine/src/text/",
     "engine/src/turn/",
+    "gateway/src/chat/",
     "gateway/src/foreign/",
     "gateway/src/protocol/",
 ];

@@ -27,6 +27,8 @@ const TARGET: &str = "access";
 const SPEECH: &[&str] = &[
     "/v1/tts/stream",
     "/v1/audio/speech",
+    "/v1/audio/transcriptions",
+    "/v1/chat/completions",
     "/v1/voices",
     "/v1/voices/{id}",
     "/v1/models",

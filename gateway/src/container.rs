@@ -47,6 +47,11 @@ impl FileFormat {
         Self::Pcm,
     ];
 
+    /// The one that is asked for by this name, if this build writes it.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == name)
+    }
+
     /// What it is asked for by.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -87,6 +92,14 @@ pub(crate) enum Encoding {
 impl Encoding {
     /// Rate of the samples that Opus is made of, in Hz.
     pub(crate) const OPUS_RATE: u32 = ENGINE_RATE;
+}
+
+/// A WAV of 16-bit samples that are all there, so that its header says how many.
+pub(crate) fn complete_wav(samples: &[u8]) -> Vec<u8> {
+    let count = samples.len() as u64 / 2;
+    let mut bytes = wav::header(ENGINE_RATE, SampleFormat::I16, &INFO, Some(count));
+    bytes.extend_from_slice(samples);
+    bytes
 }
 
 /// Why a file cannot be written.

@@ -82,7 +82,7 @@ pub fn native_messages(data: &[u8]) {
 fn answer(session: &mut Session, now: Duration) {
     while let Some(output) = session.poll_output() {
         let context = match output {
-            Output::Open { context, .. } => context,
+            Output::Open { context, .. } | Output::Answer { context, .. } => context,
             Output::Cancel(context) => {
                 session.handle_input(now, Input::Freed { context, kv_blocks: 1 });
                 continue;
@@ -116,7 +116,7 @@ fn catalogue() -> Catalogue {
         id: "toy".into(),
         languages: languages.clone(),
         styles: styles.clone(),
-        notes: Vec::new(),
+        ..Model::default()
     };
     let voice = Voice {
         voice_id: "ann".into(),

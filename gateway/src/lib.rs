@@ -4,6 +4,7 @@ mod access;
 mod audio;
 pub mod auth;
 pub mod chance;
+mod chat;
 pub mod client;
 pub mod commands;
 pub mod config;

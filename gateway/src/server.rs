@@ -2,8 +2,8 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use axum::extract::DefaultBodyLimit;
@@ -11,6 +11,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Router, middleware, response::Response};
+use engine::answer::Modality;
 use engine::{Event, Events, Request};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -18,6 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::access;
 use crate::audio::Prepared;
 use crate::auth::{Caller, Over, Purse};
+use crate::chat::kept::Kept;
 use crate::config::Gateway;
 use crate::driver::Clock;
 use crate::foreign::cartesia::{self, Cartesia};
@@ -31,6 +33,7 @@ use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
 use crate::sessions::{Admission, Refused, Sessions};
 use crate::transport::accept::Acceptor;
+use crate::transport::http::answers::Uploads;
 use crate::transport::http::cors;
 use crate::transport::http::gate::{self, too_many};
 use crate::transport::http::refusals::{self, Words};
@@ -39,6 +42,8 @@ use crate::voices::Voices;
 
 /// Spoken once before the first guest, so that nobody pays for cold caches.
 const WARM_UP: &str = "Hello, this is a first word.";
+/// Tokens that a model answers it with.
+const WARM_UP_TOKENS: usize = 8;
 /// How long open requests may take after the last session has gone.
 const LINGER: Duration = Duration::from_secs(5);
 
@@ -54,6 +59,9 @@ pub(crate) struct Server {
     pub(crate) prepared: Option<Prepared>,
     /// Places of those who have not shown their key yet.
     pub(crate) strangers: Arc<Semaphore>,
+    /// Places for large bodies.
+    pub(crate) uploads: Uploads,
+    kept: Mutex<Kept>,
     is_warm: AtomicBool,
     clock: Clock,
 }
@@ -101,6 +109,11 @@ impl Server {
         }
         self.metrics.wire.sessions.refused.with_label_values(&[NoPlace::Engine.reason()]).inc();
         Err(NoPlace::Engine)
+    }
+
+    /// Answers that later requests may name.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a place for somebody, of the house and of those of the key.
@@ -184,6 +197,8 @@ pub async fn run_with(
     let server = Arc::new(Server {
         sessions: Sessions::new(config.server.max_sessions),
         strangers: Arc::new(Semaphore::new(config.foreign.max_unknown_sockets as usize)),
+        uploads: Uploads::new(&config),
+        kept: Mutex::new(Kept::new(config.chat.max_kept_answers)),
         locks: locks.clone(),
         config,
         metrics: Arc::new(Metrics::new(engine.clone(), &model)),
@@ -230,6 +245,8 @@ fn routes(server: Arc<Server>) -> Router {
         .route("/tts", ws::speaks(LiveKit::make))
         .route("/v1/tts", ws::speaks(LiveKit::make))
         .route("/v1/audio/speech", post(http::speech::speak))
+        .route(http::transcriptions::PATH, http::transcriptions::route(&server.config.chat))
+        .route(http::chat::PATH, http::chat::completions(&server.config.chat))
         .route(http::voices::PATH, http::voices::all(&server.config.voices))
         .route("/v1/voices/{id}", http::voices::one())
         .route("/v1/models", get(http::models))
@@ -317,23 +334,46 @@ async fn not_allowed(method: Method) -> Response {
 }
 
 async fn warm_up(server: &Server) {
-    match server.engine.open(Request::whole(WARM_UP)) {
-        Ok((_, events)) => {
-            while let Some(event) = next(&events).await {
-                if let Event::Failed(failure) = event {
-                    tracing::error!("the engine failed at its first words: {failure}");
-                    return std::future::pending().await;
-                }
+    let catalogue = server.voices.catalogue();
+    for model in &catalogue.models {
+        let opened = match model.answers {
+            true => {
+                let words = engine::answer::Request {
+                    model: Some(model.id.clone()),
+                    max_text_tokens: Some(WARM_UP_TOKENS),
+                    ..engine::answer::Request::new(WARM_UP, &[Modality::Text])
+                };
+                server.engine.answer(words)
             }
-        }
-        Err(error) => {
-            tracing::error!("the engine took nothing: {error}");
+            false => {
+                let model = Some(model.id.clone());
+                server.engine.open(Request { model, ..Request::whole(WARM_UP) })
+            }
+        };
+        if let Err(reason) = first_words(opened).await {
+            tracing::error!("{} cannot be used: {reason}", model.id);
             return std::future::pending().await;
         }
     }
     server.is_warm.store(true, Ordering::Relaxed);
     server.metrics.ready();
     tracing::info!("ready");
+}
+
+/// Hears a context to its end.
+///
+/// # Errors
+/// Why it did not begin, or failed.
+async fn first_words(
+    opened: Result<(engine::ContextId, Events), engine::Error>,
+) -> Result<(), String> {
+    let (_, events) = opened.map_err(|error| error.to_string())?;
+    while let Some(event) = next(&events).await {
+        if let Event::Failed(failure) = event {
+            return Err(failure.to_string());
+        }
+    }
+    Ok(())
 }
 
 /// The next event of a context.
@@ -346,6 +386,11 @@ pub(crate) fn random_hex() -> String {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes).expect("a system without random numbers cannot serve");
     bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// A number that nobody can guess, for draws that nobody asked to be the same again.
+pub(crate) fn random_seed() -> u64 {
+    getrandom::u64().expect("a system without random numbers cannot serve")
 }
 
 /// The time of day, in milliseconds of Unix time.

@@ -120,6 +120,12 @@ pub struct Opening {
     /// 0 to 9, the most urgent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
+    /// A conversation that is to be answered, as OpenAI writes it: a list of messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<serde_json::Value>,
+    /// `text` and `audio`, or one of them; empty: both.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modalities: Vec<String>,
 }
 
 /// Where a context that is cancelled stops.
@@ -155,6 +161,10 @@ pub(super) enum Command<'a> {
     Mark { ctx: &'a str, id: &'a str },
     #[serde(rename = "end")]
     End { ctx: &'a str },
+    #[serde(rename = "audio.begin")]
+    AudioBegin { ctx: &'a str, id: &'a str, codec: crate::protocol::Codec, sample_rate: u32 },
+    #[serde(rename = "audio.end")]
+    AudioEnd { ctx: &'a str, id: &'a str },
     #[serde(rename = "cancel")]
     Cancel {
         ctx: &'a str,

@@ -11,6 +11,10 @@ pub enum Event {
     Opened(Opened),
     /// Sound.
     Audio(AudioFrame),
+    /// A model has written more.
+    TextDelta(TextDelta),
+    /// A model has written a text to its end.
+    TextDone(TextDone),
     /// Sound and text up to a position are final.
     Commit(Commit),
     /// All sound before a `flush` was sent.
@@ -110,6 +114,23 @@ pub struct Commit {
     pub r#final: bool,
 }
 
+/// `text.delta`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[expect(missing_docs, reason = "docs/protocol.md says what each field means")]
+pub struct TextDelta {
+    pub ctx: String,
+    pub seq: u64,
+    pub text: String,
+}
+
+/// `text.done`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[expect(missing_docs, reason = "docs/protocol.md says what each field means")]
+pub struct TextDone {
+    pub ctx: String,
+    pub text: String,
+}
+
 /// Code points of a context's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -147,6 +168,9 @@ pub struct Done {
     pub text_chars: usize,
     #[serde(default)]
     pub flags: Vec<String>,
+    /// Why an answer ended: `stop` or `length`.
+    #[serde(default)]
+    pub finish: Option<String>,
     pub timing: Timing,
 }
 
@@ -252,6 +276,10 @@ pub(super) enum Message {
     Opened(Opened),
     #[serde(rename = "commit")]
     Commit(Commit),
+    #[serde(rename = "text.delta")]
+    TextDelta(TextDelta),
+    #[serde(rename = "text.done")]
+    TextDone(TextDone),
     #[serde(rename = "flushed")]
     Flushed(Reached),
     #[serde(rename = "mark")]
@@ -283,6 +311,8 @@ impl Message {
         Some(match self {
             Self::Opened(event) => Event::Opened(event),
             Self::Commit(event) => Event::Commit(event),
+            Self::TextDelta(event) => Event::TextDelta(event),
+            Self::TextDone(event) => Event::TextDone(event),
             Self::Flushed(event) => Event::Flushed(event),
             Self::Mark(event) => Event::Mark(event),
             Self::Parked(event) => Event::Parked(event),

@@ -11,6 +11,8 @@ use bytes::{Buf, Bytes};
 const HEADER: usize = 20;
 /// The only kind of binary frame that a server sends.
 const KIND_AUDIO: u8 = 1;
+/// The only kind that a client sends.
+const KIND_INCOMING: u8 = 2;
 
 /// A binary frame of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +124,18 @@ impl AudioFrame {
         let fills = 2 * count + lengths.iter().sum::<usize>() == bytes;
         if fills { Ok(lengths) } else { Err(wrong) }
     }
+}
+
+/// A frame of the client, with one packet.
+pub(super) fn incoming(handle: u32, seq: u32, packet: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(HEADER + packet.len());
+    frame.extend([KIND_INCOMING, 0, 0, 1]);
+    frame.extend(handle.to_be_bytes());
+    frame.extend(seq.to_be_bytes());
+    // Where it lies is told by those before it.
+    frame.extend([0; 8]);
+    frame.extend_from_slice(packet);
+    frame
 }
 
 #[cfg(test)]

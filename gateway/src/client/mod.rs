@@ -24,6 +24,7 @@
 //! It decodes no sound, plays nothing, and has no clock: whoever uses it decides how long to wait. What it reads is
 //! declared apart from what the server writes, since it demands less; tests hold the two together.
 
+mod answering;
 mod command;
 mod event;
 mod frame;
@@ -45,7 +46,7 @@ pub use command::{
 };
 pub use event::{
     Ahead, Audio, Cancelled, Closed, Closing, Commit, Done, Event, Freed, Heard, Limits, Opened,
-    Pressure, Reached, Ready, ServerError, TextRange, Timing,
+    Pressure, Reached, Ready, ServerError, TextDelta, TextDone, TextRange, Timing,
 };
 pub use frame::{AudioFrame, Flag, FrameError};
 pub use target::{Target, TargetError};
@@ -114,6 +115,8 @@ pub struct Session {
     texts: HashMap<String, u64>,
     /// What came so far, for a server that keeps lost sessions.
     received: Received,
+    /// The next `seq` of the sound that is sent, by handle.
+    recordings: HashMap<u32, u32>,
 }
 
 /// How far a session has come, as its next connection must know it.
@@ -141,7 +144,7 @@ impl Session {
             (received.last, received.names) = (resume.last.clone(), resume.names.clone());
             texts.extend(ready.next_text_seq.clone());
         }
-        Ok(Self { socket, ready, texts, received })
+        Ok(Self { socket, ready, texts, received, recordings: HashMap::new() })
     }
 
     /// What the server said at the beginning.

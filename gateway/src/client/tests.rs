@@ -43,6 +43,22 @@ fn the_server_reads_every_command() {
     let ClientEvent::Cancel(cancel) = read_by_server(&cancel) else { panic!() };
     assert_eq!((cancel.ctx.as_str(), cancel.played), ("b", Some(5)));
 
+    let messages = serde_json::json!([{"role": "user", "content": "Hi."}]);
+    let opening = Opening {
+        messages: Some(messages.clone()),
+        modalities: vec!["text".into()],
+        ..Default::default()
+    };
+    let open = Command::Open { ctx: "c", opening: &opening };
+    let ClientEvent::Open(open) = read_by_server(&open) else { panic!() };
+    assert_eq!((open.messages, open.modalities), (Some(messages), Some(vec!["text".into()])));
+    let codec = crate::protocol::Codec::Mulaw;
+    let begin = Command::AudioBegin { ctx: "c", id: "u", codec, sample_rate: 8_000 };
+    let ClientEvent::AudioBegin(begin) = read_by_server(&begin) else { panic!() };
+    assert_eq!((begin.codec.as_deref(), begin.sample_rate), (Some("mulaw"), Some(8_000)));
+    let end = Command::AudioEnd { ctx: "c", id: "u" };
+    assert!(matches!(read_by_server(&end), ClientEvent::AudioEnd(_)));
+
     let flush = Command::Flush { ctx: "b", id: "f" };
     assert!(matches!(read_by_server(&flush), ClientEvent::Flush(_)));
     assert!(matches!(read_by_server(&Command::End { ctx: "b" }), ClientEvent::End(_)));
@@ -64,6 +80,9 @@ fn the_client_reads_what_the_server_writes() {
     let parked = ServerEvent::Parked { ctx: "a".into(), ahead_ms: 6_000 };
     let Message::Parked(ahead) = read_by_client(&parked) else { panic!() };
     assert_eq!(ahead, Ahead { ctx: "a".into(), ahead_ms: 6_000 });
+    let delta = ServerEvent::TextDelta { ctx: "a".into(), seq: 3, text: "Hi".into() };
+    let Message::TextDelta(delta) = read_by_client(&delta) else { panic!() };
+    assert_eq!(delta, TextDelta { ctx: "a".into(), seq: 3, text: "Hi".into() });
     let error = wire::ErrorEvent::new(crate::error::Code::EngineFailed, "it broke").of("a");
     let Message::Error(error) = read_by_client(&ServerEvent::Error(Box::new(error))) else {
         panic!()

@@ -15,7 +15,7 @@ pub mod voices;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use engine::bundle::Bundle;
+use engine::bundle::{Bundle, Opened};
 use engine::{Failure, StartError};
 
 use crate::config::{Config, ConfigError};
@@ -140,6 +140,14 @@ fn print(text: &str) -> Result<(), CommandError> {
 /// Opens the bundle that the settings name, else the bundled voice.
 fn open_bundle(config: &Config) -> Result<Bundle, CommandError> {
     Ok(Bundle::open(&bundle_root(config)?).map_err(StartError::from)?)
+}
+
+/// Opens all bundles that the settings name, of any family, else the bundled voice.
+fn open_bundles(config: &Config) -> Result<Vec<Opened>, CommandError> {
+    let first = bundle_root(config)?;
+    let roots = std::iter::once(&first).chain(&config.more_bundles);
+    let open = |root: &PathBuf| Ok(engine::bundle::open(root).map_err(StartError::from)?);
+    roots.map(open).collect()
 }
 
 /// The folder of the bundle that the settings name, else of the bundled voice.

@@ -9,7 +9,7 @@ use engine::stub::{self, Script, Timbre};
 use engine::{Handle, Progress};
 
 use super::progress;
-use super::{CommandError, licence_line, open_bundle, tell};
+use super::{CommandError, open_bundle, open_bundles, tell};
 use crate::config::Config;
 use crate::protocol::Catalogue;
 
@@ -60,13 +60,15 @@ impl Speaker {
             let message = "--control and --script are for --engine stub and stub-live";
             return Err(CommandError::Usage(message.to_owned()));
         }
-        let bundle = open_bundle(config)?;
-        tell(&licence_line(&bundle));
+        let bundles = open_bundles(config)?;
+        for bundle in &bundles {
+            tell(&format!("{}: {}", bundle.name(), bundle.license()));
+        }
         let bar = progress::Progress::loading(io::stderr().is_terminal());
         let progress = &mut |p: Progress| bar.loaded(p.loaded, p.total);
-        let engine = Handle::start(&[bundle.clone().into()], &config.engine, progress)?;
+        let engine = Handle::start(&bundles, &config.engine, progress)?;
         bar.finish();
-        let catalogue = Catalogue::of(&bundle);
+        let catalogue = Catalogue::of_all(&bundles);
         Ok(Self { engine: Arc::new(engine), catalogue, control: None })
     }
 

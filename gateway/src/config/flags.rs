@@ -17,15 +17,16 @@ pub struct Flags {
         value_name = "FILE"
     )]
     pub config: Option<PathBuf>,
-    /// Model bundle, or folder of the TontaubeV1 release [default: the bundled voice] [toml: bundle]
+    /// Model bundle, or folder of the TontaubeV1 release; `serve` takes several [default: the bundled voice] [toml: bundle]
     #[arg(
         long,
         global = true,
         env = "DOVECOTE_BUNDLE",
         hide_env_values = true,
-        value_name = "DIR"
+        value_name = "DIR",
+        value_delimiter = ':'
     )]
-    pub bundle: Option<PathBuf>,
+    pub bundle: Vec<PathBuf>,
     /// How the numbers of the networks are stored [default: f32] [toml: precision]
     #[arg(long, global = true, env = "DOVECOTE_PRECISION", hide_env_values = true)]
     pub precision: Option<Precision>,

@@ -10,6 +10,7 @@
 //! field of [`Gateway`], one of `File`, and a name in `SECTIONS`; `dovecote.example.toml` has to tell of it.
 
 mod auth;
+mod chat;
 mod environment;
 mod flags;
 mod foreign;
@@ -32,6 +33,7 @@ use toml::Table;
 
 pub(crate) use auth::check_keys;
 pub use auth::{Auth, Key, Quota};
+pub use chat::Chat;
 pub use flags::{Flags, LogFormat, Precision};
 pub use foreign::Foreign;
 pub use lexicon::Lexicon;
@@ -50,7 +52,8 @@ use crate::protocol::Limits;
 const SETTINGS_FILE: &str = "dovecote.toml";
 /// The sections of the file.
 const SECTIONS: &[&str] = &[
-    "server", "limits", "auth", "tls", "livekit", "logs", "speech", "foreign", "voices", "lexicon",
+    "server", "limits", "auth", "tls", "livekit", "logs", "speech", "chat", "foreign", "voices",
+    "lexicon",
 ];
 
 /// Settings that hold.
@@ -58,6 +61,8 @@ const SECTIONS: &[&str] = &[
 pub struct Config {
     /// The bundle; none: the bundled voice.
     pub bundle: Option<PathBuf>,
+    /// Further bundles that a server has.
+    pub more_bundles: Vec<PathBuf>,
     /// How the engine is set up.
     pub engine: engine::Options,
     /// How log lines are written.
@@ -85,6 +90,8 @@ pub struct Gateway {
     pub logs: Logs,
     /// How speech over HTTP is asked for.
     pub speech: Speech,
+    /// How speech language models are asked over HTTP.
+    pub chat: Chat,
     /// How clients of other vendors' protocols are served.
     pub foreign: Foreign,
     /// How clients add voices.
@@ -97,7 +104,7 @@ pub struct Gateway {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct File {
-    bundle: Option<PathBuf>,
+    bundle: Option<Bundles>,
     precision: Option<Precision>,
     threads: Option<usize>,
     kv_bytes: Option<usize>,
@@ -109,9 +116,18 @@ struct File {
     livekit: LiveKit,
     logs: Logs,
     speech: Speech,
+    chat: Chat,
     foreign: Foreign,
     voices: VoiceUploads,
     lexicon: Lexicon,
+}
+
+/// One bundle, or a list of them.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Bundles {
+    One(PathBuf),
+    Many(Vec<PathBuf>),
 }
 
 /// Why settings do not hold.
@@ -176,8 +192,16 @@ impl Config {
         })?;
         let defaults = engine::Options::default();
         let precision = flags.precision.or(file.precision);
+        let mut bundles = match file.bundle {
+            _ if !flags.bundle.is_empty() => flags.bundle.clone(),
+            None => Vec::new(),
+            Some(Bundles::One(bundle)) => vec![bundle],
+            Some(Bundles::Many(bundles)) => bundles,
+        }
+        .into_iter();
         let config = Self {
-            bundle: flags.bundle.clone().or(file.bundle),
+            bundle: bundles.next(),
+            more_bundles: bundles.collect(),
             engine: engine::Options {
                 precision: precision.map_or(defaults.precision, Into::into),
                 threads: flags.threads.or(file.threads).unwrap_or(defaults.threads),
@@ -194,6 +218,7 @@ impl Config {
                 livekit: file.livekit,
                 logs: file.logs,
                 speech: file.speech,
+                chat: file.chat,
                 foreign: file.foreign,
                 voices: file.voices,
                 lexicon: file.lexicon,
@@ -214,6 +239,7 @@ impl Gateway {
         self.auth.check()?;
         self.tls.check()?;
         self.speech.check()?;
+        self.chat.check()?;
         self.foreign.check()?;
         self.voices.check()?;
         self.lexicon.check()?;
@@ -299,6 +325,16 @@ mod tests {
         assert_eq!(config.engine.precision, engine::Precision::Int8);
         assert_eq!(config.bundle, Some(PathBuf::from("here")));
         assert_eq!((config.engine.kv_bytes, config.log_format), (None, LogFormat::Text));
+    }
+
+    #[test]
+    fn bundles_are_one_or_several() {
+        let bundles = |config: Config| (config.bundle, config.more_bundles);
+        let (_folder, flags) = file("bundle = [\"a\", \"b\", \"c\"]");
+        let several = (Some("a".into()), vec!["b".into(), "c".into()]);
+        assert_eq!(bundles(config(&flags, &[]).unwrap()), several);
+        let flags = Flags { bundle: vec!["x".into(), "y".into()], ..flags };
+        assert_eq!(bundles(config(&flags, &[]).unwrap()), (Some("x".into()), vec!["y".into()]));
     }
 
     #[test]

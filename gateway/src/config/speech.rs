@@ -26,7 +26,18 @@ impl Default for Speech {
     }
 }
 
+/// Voices that OpenAI's clients insist on.
+const FOREIGN_VOICES: [&str; 13] = [
+    "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage",
+    "shimmer", "verse",
+];
+
 impl Speech {
+    /// Whether a name is one of OpenAI's, which stand for a default voice.
+    pub fn is_foreign(name: &str) -> bool {
+        FOREIGN_VOICES.contains(&name)
+    }
+
     pub(super) fn check(&self) -> Result<(), Invalid> {
         at_least("speech.max_input_chars", self.max_input_chars, 1)
     }

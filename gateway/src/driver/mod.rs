@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use engine::{ContextId, Request};
+use engine::{ContextId, Events, Request};
 use tokio::sync::watch;
 
 use crate::audio::Prepared;
@@ -171,6 +171,11 @@ impl<'a> Driver<'a> {
             match output {
                 // These overtake what the engine has no room for: that belongs to other contexts, or to one that is over.
                 Output::Open { context, request, format } => self.open(context, *request, &format),
+                Output::Answer { context, request, format } => {
+                    let voice = request.voice.clone();
+                    let answer = self.engine.answer(*request);
+                    self.opened(context, voice.as_deref(), answer, &format);
+                }
                 Output::Cancel(context) => self.cancel(context),
                 Output::Hangup => self.hung_up = true,
                 Output::Detach => self.away = self.socket.take().and_then(Socket::abandon),
@@ -227,8 +232,20 @@ impl<'a> Driver<'a> {
 
     fn open(&mut self, context: Handle, request: Request, format: &Format) {
         let voice = request.voice.clone();
-        let answer = self.engine.open(request).map(|(id, events)| {
-            self.meter.voice(voice.as_deref());
+        let answer = self.engine.open(request);
+        self.opened(context, voice.as_deref(), answer, format);
+    }
+
+    /// Tells the session what the engine says of a new context.
+    fn opened(
+        &mut self,
+        context: Handle,
+        voice: Option<&str>,
+        answer: Result<(ContextId, Events), engine::Error>,
+        format: &Format,
+    ) {
+        let answer = answer.map(|(id, events)| {
+            self.meter.voice(voice);
             self.streams.insert(context, Stream::new(id, events, format, self.prepared));
         });
         self.session.handle_input(self.clock.now(), Input::Opened { context, answer });
@@ -249,6 +266,7 @@ impl<'a> Driver<'a> {
                 self.with(*context, |e, id| e.played(id, *samples))
             }
             Output::Open { .. }
+            | Output::Answer { .. }
             | Output::Cancel(_)
             | Output::Keep
             | Output::Resume(_)

@@ -44,7 +44,7 @@ fn catalogue() -> Catalogue {
         owner: None,
     };
     let voices = vec![voice("ann"), voice("bob")];
-    let model = Model { id: "toy".into(), languages, styles, notes: Vec::new() };
+    let model = Model { id: "toy".into(), languages, styles, ..Model::default() };
     Catalogue { models: vec![model], voices, default_voice: "ann".into(), ..Catalogue::default() }
 }
 

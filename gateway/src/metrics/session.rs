@@ -77,7 +77,10 @@ impl SessionMeter {
             Note::Opened => self.contexts.push(Held::new(&wire.contexts.open)),
             Note::Text { chars } => wire.contexts.text_characters.inc_by(*chars as u64),
             Note::Sound(sound) => self.sent(*sound, now),
-            Note::Done => {
+            Note::Done { usage, sound } => {
+                if let Some(usage) = usage {
+                    wire.answers.count(usage, *sound);
+                }
                 wire.contexts.done.inc();
                 self.contexts.pop();
             }

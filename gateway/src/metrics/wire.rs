@@ -1,5 +1,8 @@
 //! What happens at the sockets, on counters that were resolved when the server began: counting costs an atomic addition.
 
+use std::time::Duration;
+
+use engine::{Finish, Usage};
 use prometheus::core::Collector;
 use prometheus::{
     Counter, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
@@ -41,6 +44,11 @@ pub(super) const CANCELS: [&str; 7] =
 /// Why listeners run dry.
 pub(super) const CAUSES: [&str; 2] = ["server", "text"];
 
+/// Why answers end.
+const FINISHES: [&str; 2] = ["stop", "length"];
+/// What their tokens are.
+const TOKENS: [&str; 2] = ["audio", "text"];
+
 /// What happens at the sockets.
 pub(crate) struct Wire {
     /// HTTP requests, by route and class of status.
@@ -49,6 +57,57 @@ pub(crate) struct Wire {
     pub(crate) sessions: Sessions,
     pub(crate) contexts: Contexts,
     pub(crate) sound: Sound,
+    pub(crate) answers: Answers,
+}
+
+/// Answers of speech language models.
+pub(crate) struct Answers {
+    /// By why they ended.
+    ended: IntCounterVec,
+    /// By what they are.
+    prompt_tokens: IntCounterVec,
+    tokens: IntCounterVec,
+    seconds: Counter,
+}
+
+impl Answers {
+    /// One is complete. A guidance companion is no part of what it took.
+    pub(crate) fn count(&self, usage: &Usage, sound: Duration) {
+        let finish = match usage.finish {
+            Finish::Stop => FINISHES[0],
+            Finish::Length => FINISHES[1],
+        };
+        self.ended.with_label_values(&[finish]).inc();
+        let add = |counters: &IntCounterVec, kind: &str, tokens: usize| {
+            counters.with_label_values(&[kind]).inc_by(tokens as u64);
+        };
+        add(&self.prompt_tokens, TOKENS[0], usage.prompt_audio_tokens);
+        add(&self.prompt_tokens, TOKENS[1], usage.prompt_tokens);
+        add(&self.tokens, TOKENS[0], usage.audio_frames);
+        add(&self.tokens, TOKENS[1], usage.text_tokens);
+        self.seconds.inc_by(sound.as_secs_f64());
+    }
+
+    fn new(r: &Registrar<'_>) -> Self {
+        Self {
+            ended: r.counters(
+                "dovecote_answers_total",
+                "Answers of speech language models that are complete, by why they ended.",
+                &["finish"],
+            ),
+            prompt_tokens: r.counters(
+                "dovecote_answer_prompt_tokens_total",
+                "Tokens of what was answered, by what they are.",
+                &["kind"],
+            ),
+            tokens: r.counters(
+                "dovecote_answer_tokens_total",
+                "Tokens of answers, by what they are; of sound, the rows of the model's codes.",
+                &["kind"],
+            ),
+            seconds: r.seconds("dovecote_answer_audio_seconds_total", "Sound of answers."),
+        }
+    }
 }
 
 /// Sockets.
@@ -109,6 +168,7 @@ impl Wire {
             sessions: Sessions::new(&r),
             contexts: Contexts::new(&r),
             sound: Sound::new(&r),
+            answers: Answers::new(&r),
         };
         wire.begin_at_zero();
         wire
@@ -125,6 +185,9 @@ impl Wire {
         all(&self.sessions.errors, &Code::ALL.map(Code::name));
         all(&self.contexts.cancelled, &CANCELS);
         all(&self.sound.underruns, &CAUSES);
+        all(&self.answers.ended, &FINISHES);
+        all(&self.answers.prompt_tokens, &TOKENS);
+        all(&self.answers.tokens, &TOKENS);
     }
 }
 

@@ -7,12 +7,12 @@ use serde::Serialize;
 use super::event::ErrorEvent;
 use crate::error::Code;
 use crate::lexicon::Lexicons;
-use engine::bundle::{Bundle, Manifest};
+use engine::bundle::{Bundle, Manifest, Opened};
 use engine::text::ids::Language;
 use engine::text::{Conventions, Lexicon, Locale};
 
 /// A model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Model {
     /// Its name.
     pub id: String,
@@ -22,6 +22,15 @@ pub struct Model {
     pub styles: Vec<String>,
     /// What a user should know of its limits.
     pub notes: Vec<String>,
+    /// Whether it answers messages; else it speaks what it is given.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub answers: bool,
+    /// Voices of a model that answers: they are its own, none of the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub voices: Vec<String>,
+    /// Most tokens of a text, and frames of a sound, that a model gives which answers.
+    #[serde(skip)]
+    pub most: [usize; 2],
 }
 
 /// A voice.
@@ -65,6 +74,38 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
+    /// What several bundles have; where two voices have the same name, that of the first bundle is meant.
+    pub fn of_all(bundles: &[Opened]) -> Self {
+        let mut all = Self::default();
+        for bundle in bundles {
+            match bundle {
+                Opened::Voice(bundle) => all.extend(Self::of(bundle)),
+                Opened::Speech(bundle) => all.models.push(Model {
+                    id: bundle.manifest.name.clone(),
+                    notes: bundle.manifest.notes.clone(),
+                    answers: true,
+                    most: [bundle.manifest.sampling.max_text, bundle.manifest.sampling.max_frames],
+                    voices: bundle.voices.iter().map(|voice| voice.name.clone()).collect(),
+                    ..Model::default()
+                }),
+            }
+        }
+        all
+    }
+
+    fn extend(&mut self, other: Self) {
+        if self.voices.is_empty() {
+            self.default_voice = other.default_voice;
+            self.conventions = other.conventions;
+        }
+        self.models.extend(other.models);
+        for voice in other.voices {
+            if self.voices.iter().all(|known| known.voice_id != voice.voice_id) {
+                self.voices.push(voice);
+            }
+        }
+    }
+
     /// What a bundle has.
     pub fn of(bundle: &Bundle) -> Self {
         Self::of_manifest(&bundle.manifest)
@@ -88,6 +129,7 @@ impl Catalogue {
             languages: languages.clone(),
             styles: styles.clone(),
             notes: manifest.notes.clone(),
+            ..Model::default()
         };
         Self {
             models: vec![model],

@@ -16,6 +16,7 @@ mod catalogue;
 mod context;
 pub(crate) mod event;
 mod format;
+mod incoming;
 mod note;
 mod pacer;
 mod ring;
@@ -53,7 +54,7 @@ pub enum Input {
     /// A text frame of the client.
     Message(String),
     /// A binary frame of the client.
-    Binary,
+    Binary(Bytes),
     /// The client's answer to a ping.
     Pong,
     /// A message above the limit was begun; it was not read.
@@ -72,7 +73,7 @@ pub enum Input {
     HalfClosed,
     /// The answer to [`Output::Resume`], when the session is not there or cannot go on.
     ResumeRefused,
-    /// The engine's answer to [`Output::Open`].
+    /// The engine's answer to [`Output::Open`] and [`Output::Answer`].
     Opened {
         /// Which context.
         context: Handle,
@@ -117,6 +118,15 @@ pub enum Output {
         context: Handle,
         /// What it is to be.
         request: Box<engine::Request>,
+        /// What its packets are to be.
+        format: Format,
+    },
+    /// Open a context that answers, and answer with [`Input::Opened`] before anything else.
+    Answer {
+        /// What it will be called.
+        context: Handle,
+        /// What it is asked.
+        request: Box<engine::answer::Request>,
         /// What its packets are to be.
         format: Format,
     },
@@ -224,6 +234,9 @@ pub struct Limits {
     pub max_egress_bytes: usize,
     /// What a session that outlives its socket may keep of what it sent, in bytes.
     pub max_resume_bytes: usize,
+    /// Sound that a client may send for one context.
+    #[serde(rename = "max_recording_s", with = "seconds")]
+    pub max_recording: Duration,
     /// How long a context that is over can still be asked about.
     #[serde(rename = "retain_s", with = "seconds")]
     pub retain: Duration,
@@ -249,6 +262,7 @@ impl Default for Limits {
             max_message_bytes: 65_536,
             max_egress_bytes: 1 << 20,
             max_resume_bytes: 4 << 20,
+            max_recording: Duration::from_secs(300),
             retain: Duration::from_secs(60),
             start: Duration::from_secs(5),
             stall: Duration::from_secs(10),

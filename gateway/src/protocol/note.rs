@@ -19,7 +19,12 @@ pub enum Note {
     /// Sound goes to the socket.
     Sound(Sound),
     /// All sound of a context was sent.
-    Done,
+    Done {
+        /// What an answer took and gave.
+        usage: Option<engine::Usage>,
+        /// Sound of it.
+        sound: Duration,
+    },
     /// A context was cancelled.
     Cancelled {
         /// Why.
@@ -74,7 +79,10 @@ impl Note {
     pub(super) fn of(event: &ServerEvent) -> Option<Self> {
         Some(match event {
             ServerEvent::Opened(_) => Self::Opened,
-            ServerEvent::Done(_) => Self::Done,
+            ServerEvent::Done(done) => Self::Done {
+                usage: done.counted,
+                sound: Duration::from_millis(done.usage.audio_ms),
+            },
             ServerEvent::Parked { .. } => Self::Parked,
             ServerEvent::Pressure { .. } => Self::Pressed,
             ServerEvent::Error(error) => Self::Error(error.code),

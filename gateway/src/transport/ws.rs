@@ -174,7 +174,7 @@ impl Socket {
             }
             let input = match message {
                 Some(Ok(Message::Text(text))) => Input::Message(text.as_str().to_owned()),
-                Some(Ok(Message::Binary(_))) => Input::Binary,
+                Some(Ok(Message::Binary(bytes))) => Input::Binary(bytes),
                 Some(Ok(Message::Pong(_))) => Input::Pong,
                 // Answered by the library, with the next flush.
                 Some(Ok(Message::Ping(_))) => continue,

@@ -45,6 +45,14 @@ pub(crate) fn start(root: &Path) -> Engine {
     (Arc::new(engine), Catalogue::of(&bundle))
 }
 
+/// Starts bundles of the repository, of any family.
+pub(crate) fn start_all(paths: &[&str]) -> Engine {
+    let open = |path: &&str| engine::bundle::open(&repository(path)).unwrap();
+    let bundles: Vec<_> = paths.iter().map(open).collect();
+    let engine = engine::Handle::start(&bundles, &engine::Options::default(), &mut |_| {}).unwrap();
+    (Arc::new(engine), Catalogue::of_all(&bundles))
+}
+
 /// A path in the repository.
 pub(crate) fn repository(path: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).join(path).canonicalize().unwrap()

@@ -110,8 +110,8 @@ impl Server {
 }
 
 fn pass_on(command: &mut Command, flags: &Flags) {
-    let paths = [("--config", &flags.config), ("--bundle", &flags.bundle)];
-    for (name, path) in paths.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?))) {
+    let config = flags.config.iter().map(|file| ("--config", file));
+    for (name, path) in config.chain(flags.bundle.iter().map(|bundle| ("--bundle", bundle))) {
         command.arg(name).arg(path);
     }
     let numbers = [("--threads", flags.threads), ("--kv-bytes", flags.kv_bytes)];

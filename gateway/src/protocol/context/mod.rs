@@ -7,6 +7,7 @@
 //!
 //! It must never know of other contexts, nor of JSON.
 
+mod answering;
 mod frame;
 mod outgoing;
 mod stopping;
@@ -25,6 +26,7 @@ use super::format::Format;
 use super::pacer::Pacer;
 use super::{Handle, Packet};
 use crate::auth::Place;
+pub(crate) use answering::{Answering, Waiting};
 pub(crate) use frame::{behind_gap, packets, payload};
 pub(crate) use outgoing::Next;
 pub(crate) use stopping::At;
@@ -75,8 +77,22 @@ pub(crate) struct Delivery {
 #[derive(Debug)]
 enum Item {
     Packet(Packet),
-    Commit { to: u64, last: bool },
-    Flushed { id: Option<String>, samples: u64, text_offset: usize },
+    Commit {
+        to: u64,
+        last: bool,
+    },
+    Flushed {
+        id: Option<String>,
+        samples: u64,
+        text_offset: usize,
+    },
+    /// The next piece of the text that an answer is.
+    Wrote {
+        seq: u64,
+        text: String,
+    },
+    /// All of a segment of it.
+    Written(String),
     Done(Box<Summary>),
 }
 
@@ -98,6 +114,8 @@ pub(crate) struct Context {
     pub(crate) next_seq: u64,
     /// Whether the client was told that its text piles up.
     pub(crate) pressed: bool,
+    /// `context.opened` is in line for the wire.
+    pub(crate) is_told: bool,
     /// `context.opened` is on the wire, so sound may follow.
     pub(crate) announced: bool,
     /// The client lacks the sound before the next frame.
@@ -112,6 +130,8 @@ pub(crate) struct Context {
     /// Its place among those of the key, while it is live.
     pub(crate) key_place: Option<Place>,
     pub(crate) manner: Manner,
+    /// Of one that answers messages.
+    pub(crate) answering: Option<Box<Answering>>,
     pub(crate) pacer: Pacer,
     pub(crate) alignment: Alignment,
     delivery: Delivery,
@@ -156,6 +176,7 @@ impl Context {
             text_chars: 0,
             next_seq: 0,
             pressed: false,
+            is_told: false,
             announced: false,
             owes_gap: false,
             after: None,
@@ -164,6 +185,7 @@ impl Context {
             ignored: Vec::new(),
             key_place: None,
             manner: Manner::default(),
+            answering: None,
             pacer: Pacer::new(delivery.format.clock(), delivery.max_ahead),
             alignment: Alignment::default(),
             delivery,

@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use engine::Summary;
+use engine::{Finish, Summary};
 
 use super::frame::{self, Head};
 use super::{Context, Item, Phase, Release, Timestamps};
 use crate::protocol::alignment::{Timed, Timings};
-use crate::protocol::event::{Commit, Done, ServerEvent, TextRange, Timing, Usage};
+use crate::protocol::event::{Commit, Done, ServerEvent, TextRange, Timing, Tokens, Usage};
 use crate::protocol::format::Clock;
 use crate::protocol::note::{self, Gap};
 use crate::protocol::pacer::{Leave, Pacer};
@@ -73,6 +73,16 @@ impl Context {
                 self.queued_urgent -= 1;
                 let pos = self.delivery.format.clock().position(samples);
                 Next::Event(ServerEvent::Flushed { ctx: self.name.clone(), id, pos, text_offset })
+            }
+            Some(Item::Wrote { seq, text }) => {
+                self.queued_urgent -= 1;
+                self.queued_bytes -= text.len();
+                Next::Event(ServerEvent::TextDelta { ctx: self.name.clone(), seq, text })
+            }
+            Some(Item::Written(text)) => {
+                self.queued_urgent -= 1;
+                self.queued_bytes -= text.len();
+                Next::Event(ServerEvent::TextDone { ctx: self.name.clone(), text })
             }
             Some(Item::Done(summary)) => Next::Event(self.done(&summary, now)),
         }
@@ -274,7 +284,12 @@ impl Context {
             seq_last: i64::from(self.packets) - 1,
             text_chars: self.text_chars,
             flags: flags(summary),
-            usage: Usage { audio_ms, chars: self.text_chars },
+            finish: summary.usage.map(|usage| match usage.finish {
+                Finish::Stop => "stop",
+                Finish::Length => "length",
+            }),
+            counted: summary.usage,
+            usage: Usage { audio_ms, chars: self.text_chars, tokens: summary.usage.map(tokens) },
             timing: Timing {
                 queue_ms: millis(summary.queued),
                 first_audio_ms: self
@@ -284,6 +299,15 @@ impl Context {
                 rtf: rtf.map(|r| (r * 1e3).round() / 1e3),
             },
         }))
+    }
+}
+
+fn tokens(usage: engine::Usage) -> Tokens {
+    Tokens {
+        prompt_tokens: usage.prompt_tokens,
+        prompt_audio_tokens: usage.prompt_audio_tokens,
+        text_tokens: usage.text_tokens,
+        audio_frames: usage.audio_frames,
     }
 }
 

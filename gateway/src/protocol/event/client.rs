@@ -17,6 +17,8 @@ pub(crate) enum ClientEvent {
     Flush(Flush),
     Mark(Mark),
     End(End),
+    AudioBegin(AudioBegin),
+    AudioEnd(AudioEnd),
     Cancel(Cancel),
     Played(Played),
     Update(Update),
@@ -127,7 +129,9 @@ pub(crate) struct Open {
     pub(crate) priority: Option<u8>,
     pub(crate) after: Option<String>,
     pub(crate) prosody_from: Option<String>,
-    pub(crate) messages: Option<serde::de::IgnoredAny>,
+    /// A conversation that is to be answered, as OpenAI writes it.
+    pub(crate) messages: Option<serde_json::Value>,
+    pub(crate) modalities: Option<Vec<String>>,
     /// What its packets are to be, where that is no matter of the session.
     #[serde(skip)]
     pub(crate) format: Option<Format>,
@@ -181,6 +185,22 @@ pub(crate) struct Update {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct End {
     pub(crate) ctx: String,
+}
+
+/// `audio.begin`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct AudioBegin {
+    pub(crate) ctx: String,
+    pub(crate) id: String,
+    pub(crate) codec: Option<String>,
+    pub(crate) sample_rate: Option<u32>,
+}
+
+/// `audio.end`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct AudioEnd {
+    pub(crate) ctx: String,
+    pub(crate) id: String,
 }
 
 /// `cancel`
@@ -244,6 +264,8 @@ pub(crate) fn parse(message: &str) -> Result<ClientEvent, ParseError> {
         "flush" => ClientEvent::Flush(body(json)?),
         "mark" => ClientEvent::Mark(body(json)?),
         "end" => ClientEvent::End(body(json)?),
+        "audio.begin" => ClientEvent::AudioBegin(body(json)?),
+        "audio.end" => ClientEvent::AudioEnd(body(json)?),
         "cancel" => ClientEvent::Cancel(body(json)?),
         "played" => ClientEvent::Played(body(json)?),
         "context.update" => ClientEvent::Update(body(json)?),

@@ -19,6 +19,10 @@ pub(crate) enum ServerEvent {
     Opened(Opened),
     #[serde(rename = "commit")]
     Commit(Commit),
+    #[serde(rename = "text.delta")]
+    TextDelta { ctx: String, seq: u64, text: String },
+    #[serde(rename = "text.done")]
+    TextDone { ctx: String, text: String },
     #[serde(rename = "flushed")]
     Flushed {
         ctx: String,
@@ -156,7 +160,13 @@ pub(crate) struct Done {
     pub(crate) text_chars: usize,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) flags: Vec<&'static str>,
+    /// Why an answer ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) finish: Option<&'static str>,
     pub(crate) usage: Usage,
+    /// What stands in `usage` and `finish` of an answer, for who counts it.
+    #[serde(skip)]
+    pub(crate) counted: Option<engine::Usage>,
     pub(crate) timing: Timing,
 }
 
@@ -165,6 +175,17 @@ pub(crate) struct Done {
 pub(crate) struct Usage {
     pub(crate) audio_ms: u64,
     pub(crate) chars: usize,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<Tokens>,
+}
+
+/// What an answer took and gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Tokens {
+    pub(crate) prompt_tokens: usize,
+    pub(crate) prompt_audio_tokens: usize,
+    pub(crate) text_tokens: usize,
+    pub(crate) audio_frames: usize,
 }
 
 /// How long a context took.

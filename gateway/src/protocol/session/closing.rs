@@ -71,9 +71,13 @@ impl Session {
     }
 
     /// What is open may finish, by the client's wish.
-    pub(super) fn begin_client_drain(&mut self) {
+    pub(super) fn begin_client_drain(&mut self, now: Duration) {
         for handle in self.live.keys().copied().collect::<Vec<_>>() {
-            self.end_live(handle);
+            match self.is_waiting(handle) {
+                // What it waits for will not come.
+                true => self.cancel_live(handle, "session_end", now),
+                false => self.end_live(handle),
+            }
         }
         self.phase = Phase::Draining(Drain::Client);
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use engine::Event;
 
 use super::Session;
+use super::answering::learn;
 use crate::error::Code;
 use crate::protocol::Handle;
 use crate::protocol::context::Context;
@@ -21,8 +22,9 @@ impl Session {
         match event {
             // Comes as packets.
             Event::Audio { .. } => {}
-            // Contexts of this protocol only speak.
-            Event::Segment { .. } | Event::Text { .. } | Event::SegmentEnd(_) => {}
+            Event::Segment { .. } | Event::Text { .. } | Event::SegmentEnd(_) => {
+                learn(context, event, now);
+            }
             Event::Chunk { raw, .. } => {
                 context.alignment.chunk(raw);
                 context.settle_marks();

@@ -54,6 +54,8 @@ impl Session {
             ClientEvent::Flush(flush) => self.flush(flush, now),
             ClientEvent::Mark(mark) => self.mark(mark),
             ClientEvent::End(end) => self.end_context(&end.ctx),
+            ClientEvent::AudioBegin(begin) => self.audio_begin(&begin, now),
+            ClientEvent::AudioEnd(end) => self.audio_end(&end, now),
             ClientEvent::Cancel(cancel) => self.cancel(&cancel, now),
             ClientEvent::Played(played) => self.played(&played),
             ClientEvent::Update(update) => self.update(update),
@@ -62,7 +64,7 @@ impl Session {
                 self.say(ServerEvent::Pong { t: ping.t, server_time });
             }
             ClientEvent::EndSession(EndSession { drain: false }) => self.end("client", now),
-            ClientEvent::EndSession(EndSession { drain: true }) => self.begin_client_drain(),
+            ClientEvent::EndSession(EndSession { drain: true }) => self.begin_client_drain(now),
         }
     }
 
@@ -123,7 +125,8 @@ impl Session {
     pub(super) fn ready(&self, resumed: bool) -> Ready {
         let settled = self.settled.as_ref().expect("only a session that has started is ready");
         let (limits, format) = (&self.setup.limits, settled.delivery.format);
-        let next = self.live.values().map(|context| (context.name.clone(), context.next_seq));
+        let live = self.live.values().filter(|context| context.answering.is_none());
+        let next = live.map(|context| (context.name.clone(), context.next_seq));
         Ready {
             session_id: self.setup.session_id.clone(),
             token: self.setup.token.clone(),

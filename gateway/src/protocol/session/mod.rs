@@ -9,6 +9,9 @@
 //! t2                                        P P P ...       not before "opened t2" is on the wire
 //! ```
 
+mod answering;
+#[cfg(test)]
+mod answering_tests;
 mod cancelling;
 mod closing;
 mod contexts;
@@ -211,7 +214,7 @@ impl Session {
             Input::Engine { context, event } => self.engine(context, event, now),
             _ if self.is_closing() => {}
             Input::Message(message) => self.message(&message, now),
-            Input::Binary => self.bad("binary frames are not expected".to_owned(), now),
+            Input::Binary(bytes) => self.binary(&bytes, now),
             Input::Pong => {
                 self.timers.clear(Timer::Pong);
                 self.timers.set(Timer::Ping, now + self.setup.limits.ping);

@@ -5,50 +5,57 @@ use std::time::Duration;
 
 use engine::Speech;
 
-use super::options::{ignored, manner, merge, request};
+use super::options::{Asked, ignored, ignored_in_answer, manner, merge, request};
 use super::{Control, Phase, Session};
 use crate::error::{Code, Severity, refusal};
 use crate::protocol::context::{Context, Delivery, Phase as ContextPhase};
-use crate::protocol::event::{ErrorEvent, Open, Opened, Replaces};
+use crate::protocol::event::{ErrorEvent, Open, Opened, Options, Replaces};
 use crate::protocol::timer::Timer;
 use crate::protocol::{Handle, Output, millis};
 
 /// When to try again after the engine's command queue was full.
 const BUSY_RETRY_MS: u64 = 100;
 
+/// What a new context is to do.
+enum Wanted {
+    Speech(Box<Options>),
+    Answer(Asked),
+}
+
 impl Session {
     pub(super) fn open(&mut self, open: Open, now: Duration) {
-        let refuse = |error: ErrorEvent| error.of(&open.ctx).about("context.open", None);
+        let name = open.ctx.clone();
+        if let Err(error) = self.try_open(open, now) {
+            self.error(error.of(&name).about("context.open", None));
+        }
+    }
+
+    fn try_open(&mut self, open: Open, now: Duration) -> Result<(), Box<ErrorEvent>> {
+        let refuse = |code, message: String| Err(Box::new(ErrorEvent::new(code, message)));
         let settled = self.settled.clone().expect("only a session that has started opens contexts");
         if self.names.contains_key(&open.ctx) {
-            let error =
-                ErrorEvent::new(Code::CtxExists, "a context's id is used once in a session");
-            return self.error(refuse(error));
+            return refuse(Code::CtxExists, "a context's id is used once in a session".to_owned());
         }
         if matches!(self.phase, Phase::Draining(_)) {
-            let error = ErrorEvent::new(Code::Overloaded, "the session is ending");
-            return self.error(refuse(error));
+            return refuse(Code::Overloaded, "the session is ending".to_owned());
         }
-        let options = match merge(&open, &settled, &self.setup.catalogue) {
-            Ok(options) => options,
-            Err(error) => return self.error(refuse(*error)),
+        let wanted = match open.messages {
+            None => Wanted::Speech(Box::new(merge(&open, &settled, &self.setup.catalogue)?)),
+            Some(_) => Wanted::Answer(self.asked(&open, &settled)?),
         };
-        let after = match self.after(open.after.as_deref()) {
-            Ok(after) => after,
-            Err(error) => return self.error(refuse(*error)),
-        };
+        let after = self.after(open.after.as_deref())?;
         let replaced = self.replaced(open.replaces.as_ref(), now);
         let gone = replaced.iter().filter(|id| self.is_live(id)).count();
         if let Some(message) = self.lacks_place(gone) {
-            return self.error(refuse(ErrorEvent::new(Code::TooManyContexts, message)));
+            return refuse(Code::TooManyContexts, message);
         }
         let key_place = match self.setup.purse.context(gone) {
             Ok(place) => place,
-            Err(over) => {
-                let error = ErrorEvent::new(Code::TooManyContexts, over.to_string());
-                return self.error(refuse(error));
-            }
+            Err(over) => return refuse(Code::TooManyContexts, over.to_string()),
         };
+        if let Wanted::Answer(asked) = &wanted {
+            self.charge(asked.chars, now)?;
+        }
         // Only now is it sure that a new turn begins.
         for id in replaced {
             self.cancel_one(&id, "replaced", now);
@@ -61,8 +68,16 @@ impl Session {
         let mut context = Box::new(Context::new(open.ctx, handle, delivery));
         context.asked_at = now;
         context.after = after;
-        context.ignored = ignored(&options);
         context.key_place = Some(key_place);
+        let options = match wanted {
+            Wanted::Answer(asked) => {
+                context.ignored = ignored_in_answer(&open.options);
+                self.begin_answer(context, asked, now);
+                return Ok(());
+            }
+            Wanted::Speech(options) => options,
+        };
+        context.ignored = ignored(&options);
         context.manner = manner(&options);
         self.live.insert(handle, context);
         self.timers.set(Timer::ContextIdle(handle), now + settled.context_idle);
@@ -72,6 +87,16 @@ impl Session {
             request.prefix = Some(said);
         }
         self.outputs.push_back(Output::Open { context: handle, request, format });
+        Ok(())
+    }
+
+    /// Takes characters out of what the key may still have spoken.
+    fn charge(&mut self, chars: usize, now: Duration) -> Result<(), Box<ErrorEvent>> {
+        self.setup.purse.chars(chars, now).map_err(|over| {
+            let mut error = ErrorEvent::new(Code::Overloaded, over.to_string());
+            error.retry_after_ms = Some(millis(over.retry_after));
+            Box::new(error)
+        })
     }
 
     /// Which limit leaves no place for one more context, when so many are about to go.
@@ -156,12 +181,25 @@ impl Session {
                 }
                 _ => (code == Code::Overloaded).then_some(BUSY_RETRY_MS),
             };
+            if context.is_told {
+                self.error(error);
+                return self.cancel_live(handle, "error", now);
+            }
             // The id stays unused, so the client can ask for something else under the same name.
             let context = self.live.remove(&handle).expect("just found; this is a bug");
             self.names.remove(&context.name);
             self.timers.clear(Timer::ContextIdle(handle));
             return self.error(error);
         }
+        if !context.is_told {
+            self.announce(handle, now);
+        }
+    }
+
+    /// Tells the client that a context is open.
+    pub(super) fn announce(&mut self, handle: Handle, now: Duration) {
+        let Some(context) = self.live.get_mut(&handle) else { return };
+        context.is_told = true;
         let format = context.format();
         let opened = Opened {
             ctx: context.name.clone(),

@@ -1,5 +1,6 @@
 //! What a client asks of a session and of a context, checked, merged, and turned into a request to the engine.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +9,9 @@ use engine::{Manner, Request, Speech};
 
 use super::Settled;
 use super::text_rules::text_options;
+use crate::chat::content::Said;
 use crate::error::Code;
-use crate::protocol::catalogue::{Catalogue, Names};
+use crate::protocol::catalogue::{Catalogue, Model, Names};
 use crate::protocol::context::{Delivery, Release, Timestamps};
 use crate::protocol::event::{ErrorEvent, Flow, Open, Options, Prefix, Sampling, Start, TextRules};
 use crate::protocol::format::Format;
@@ -50,6 +52,17 @@ pub(super) fn settle(start: Start, catalogue: &Catalogue) -> Result<Settled, Box
     })
 }
 
+/// What a context is asked that answers messages.
+pub(super) struct Asked {
+    pub(super) said: Vec<Said>,
+    /// Without the messages.
+    pub(super) request: Box<engine::answer::Request>,
+    /// The recordings that the messages name.
+    pub(super) recordings: BTreeMap<String, Option<Arc<[f32]>>>,
+    /// Characters of text in the messages.
+    pub(super) chars: usize,
+}
+
 /// The value of a field that has a few names; the first is the default.
 ///
 /// # Errors
@@ -83,17 +96,75 @@ pub(super) fn merge(
     settled: &Settled,
     catalogue: &Catalogue,
 ) -> Result<Options, Box<ErrorEvent>> {
+    check_head(open)?;
+    check(&open.options, catalogue)?;
+    let options = overridden(&open.options, &settled.defaults);
+    let answers = |name: &str| catalogue.models.iter().any(|m| m.answers && m.id == name);
+    match &options.model {
+        Some(name) if answers(name) => {
+            Err(bad("messages", &format!("missing, and model {name:?} answers them")))
+        }
+        _ => Ok(options),
+    }
+}
+
+/// What every context has.
+fn check_head(open: &Open) -> Result<(), Box<ErrorEvent>> {
     if open.ctx.is_empty() || open.ctx.len() > ID_BYTES_MAX {
         return Err(bad("ctx", &format!("an id has 1 to {ID_BYTES_MAX} bytes")));
     }
     if open.priority.is_some_and(|p| p > 9) {
         return Err(bad("priority", "0 to 9"));
     }
-    if open.messages.is_some() {
-        return Err(bad("messages", "not available in this version"));
+    Ok(())
+}
+
+/// As [`merge`], for a context that answers messages: what only speakers have is not taken from the session's defaults.
+///
+/// # Errors
+/// The first thing that is not to be had.
+pub(super) fn answer_options(
+    open: &Open,
+    settled: &Settled,
+    catalogue: &Catalogue,
+) -> Result<Options, Box<ErrorEvent>> {
+    check_head(open)?;
+    let own = &open.options;
+    let known: Vec<&Model> = catalogue.models.iter().filter(|m| m.answers).collect();
+    let named = |name: &String| known.iter().find(|m| m.id == *name);
+    let usual = || settled.defaults.model.as_ref().and_then(named).or(known.first());
+    let Some(model) = own.model.as_ref().map_or_else(usual, named) else {
+        let names: Vec<&str> = known.iter().map(|m| m.id.as_str()).collect();
+        let message = match (&own.model, names.is_empty()) {
+            (Some(name), false) => format!("model {name:?} is not one of {}", names.join(", ")),
+            _ => "messages: no model here answers".to_owned(),
+        };
+        return Err(Box::new(ErrorEvent::new(Code::UnknownModel, message)));
+    };
+    if let Some(voice) = own.voice.as_ref().filter(|voice| !model.voices.contains(voice)) {
+        let message = format!("voice {voice:?} is not one of {}", model.voices.join(", "));
+        return Err(Box::new(ErrorEvent::new(Code::UnknownVoice, message)));
     }
-    check(&open.options, catalogue)?;
-    Ok(overridden(&open.options, &settled.defaults))
+    Ok(Options {
+        model: Some(model.id.clone()),
+        voice: own.voice.clone(),
+        ..overridden(own, &settled.defaults)
+    })
+}
+
+/// What of a context's own options has no effect on an answer.
+pub(super) fn ignored_in_answer(own: &Options) -> Vec<&'static str> {
+    let fields = [
+        ("language", own.language.is_some()),
+        ("style", own.style.is_some()),
+        ("text", own.text != TextRules::default()),
+        ("speed", own.speed.is_some_and(|s| s != 1.0)),
+        ("initial_ms", own.initial_ms.is_some()),
+        ("prompt_max_frames", own.prompt_max_frames.is_some()),
+        ("prefix", own.prefix.is_some()),
+        ("sampling.frequency_penalty", own.sampling.frequency_penalty.is_some()),
+    ];
+    fields.into_iter().filter(|(_, asked)| *asked).map(|(field, _)| field).collect()
 }
 
 /// Each field of `own` that is there, else of `base`.
@@ -164,6 +235,7 @@ pub(super) fn request(
         request.begin_after(Duration::from_millis(initial_ms));
     }
     Request {
+        model: options.model.clone(),
         voice: options.voice.clone(),
         language: options.language.clone(),
         style: options.style.clone(),

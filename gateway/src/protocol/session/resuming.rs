@@ -60,7 +60,7 @@ impl Session {
         // It cannot answer a ping; one that is really gone takes nothing, or does not acknowledge it.
         self.timers.clear(Timer::Ping);
         self.timers.clear(Timer::Pong);
-        self.begin_client_drain();
+        self.begin_client_drain(now);
     }
 
     /// Goes on with a client that was away, or that has come in by a second door. What it missed goes out first. Returns

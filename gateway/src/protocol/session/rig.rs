@@ -46,7 +46,7 @@ fn catalogue() -> Catalogue {
         id: "toy".into(),
         languages: languages.clone(),
         styles: styles.clone(),
-        notes: Vec::new(),
+        ..Model::default()
     };
     let voice = Voice {
         voice_id: "ann".into(),
@@ -57,7 +57,7 @@ fn catalogue() -> Catalogue {
         owner: None,
     };
     Catalogue {
-        models: vec![model],
+        models: vec![model, Model { id: "bag".into(), answers: true, ..Model::default() }],
         voices: vec![voice],
         default_voice: "ann".into(),
         ..Catalogue::default()
@@ -118,7 +118,7 @@ impl Rig {
     /// Obeys and takes frames until there is nothing more.
     pub(super) fn pump(&mut self) {
         while let Some(output) = self.session.poll_output() {
-            if let Output::Open { context, .. } = output {
+            if let Output::Open { context, .. } | Output::Answer { context, .. } = output {
                 let answer = self.refuse.clone().map_or(Ok(()), Err);
                 self.session.handle_input(self.now, Input::Opened { context, answer });
             }

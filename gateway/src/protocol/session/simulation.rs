@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use engine::{Event, Failure};
+use engine::answer::Modality;
+use engine::{Event, Failure, Segment};
 use serde_json::{Value, json};
 
 use super::rig::{Rig, Seen};
@@ -38,12 +39,19 @@ struct Fake {
     flushes: usize,
     is_ended: bool,
     is_over: bool,
+    /// Its name, if it answers.
+    answers: Option<String>,
+    /// Whether it has begun to say what it wrote, and has ended.
+    speaks: bool,
+    has_spoken: bool,
 }
 
 /// What the client knows of a context.
 #[derive(Default)]
 struct Told {
+    /// Its text; of one that answers, what the engine wrote.
     text: String,
+    answers: bool,
     next_seq: u64,
     marks: u64,
     /// The context whose end its sound waits for.
@@ -157,6 +165,10 @@ impl World {
             told.after = Some(format!("c{}", self.dice.roll(self.opens)));
             message["after"] = json!(told.after);
         }
+        if self.dice.roll(4) == 0 {
+            told.answers = true;
+            message["messages"] = json!([{"role": "user", "content": "Und?"}]);
+        }
         self.told.insert(format!("c{}", self.opens), told);
         self.opens += 1;
         self.rig.send(message);
@@ -202,6 +214,11 @@ impl World {
                 Output::Open { context, .. } => {
                     self.fakes.insert(context, Fake::default());
                 }
+                Output::Answer { context, .. } => {
+                    let name = self.rig.session.live.get(&context).map(|c| c.name.clone());
+                    let answers = Some(name.unwrap_or_default());
+                    self.fakes.insert(context, Fake { answers, ..Fake::default() });
+                }
                 Output::Speak { context, text } => {
                     self.fakes.get_mut(&context).unwrap().text.push_str(&text);
                 }
@@ -222,6 +239,9 @@ impl World {
         if self.dice.roll(200) == 0 {
             fake.is_over = true;
             return self.rig.engine(handle, Event::Failed(Failure::Codec("bad luck".into())));
+        }
+        if fake.answers.is_some() {
+            return self.answer(handle);
         }
         if let Some(chunk) = fake.chunk.clone() {
             let (packets, before) = (1 + self.dice.roll(60), fake.samples);
@@ -252,6 +272,42 @@ impl World {
                 self.rig.speak(handle, before, 1, true);
             }
             let samples = self.fakes[&handle].samples;
+            self.rig.done(handle, samples);
+        }
+    }
+
+    /// The engine does a little for a context that answers: it writes, then it speaks.
+    fn answer(&mut self, handle: Handle) {
+        let (more, packets) = (self.dice.roll(3) > 0, 1 + self.dice.roll(60));
+        let Some(fake) = self.fakes.get_mut(&handle) else { return };
+        if !fake.speaks && more {
+            let word = WORDS[packets as usize % WORDS.len()];
+            fake.text.push_str(word);
+            if let Some(told) = fake.answers.as_ref().and_then(|name| self.told.get_mut(name)) {
+                told.text.push_str(word);
+            }
+            self.rig.engine(handle, Event::Text { delta: word.to_owned() });
+        } else if !fake.speaks {
+            fake.speaks = true;
+            let text = fake.text.clone();
+            self.rig.engine(handle, Event::SegmentEnd(Segment::Text(text)));
+            self.rig.engine(handle, Event::Segment { modality: Modality::Audio });
+        } else if !fake.has_spoken {
+            let before = fake.samples;
+            fake.samples += packets * 480;
+            fake.has_spoken = !more;
+            let end = fake.has_spoken;
+            self.rig.speak(handle, before, packets, false);
+            if end {
+                let frames = packets as usize;
+                self.rig.engine(handle, Event::SegmentEnd(Segment::Audio { frames, lost: 0 }));
+            }
+        } else {
+            fake.is_over = true;
+            let before = fake.samples;
+            fake.samples += 480;
+            let samples = fake.samples;
+            self.rig.speak(handle, before, 1, true);
             self.rig.done(handle, samples);
         }
     }
@@ -338,6 +394,8 @@ struct Watch {
     ends: u32,
     is_done: bool,
     samples: u64,
+    /// What the model has written.
+    written: String,
 }
 
 impl Watch {
@@ -353,6 +411,7 @@ impl Watch {
             ends: 0,
             is_done: false,
             samples: 0,
+            written: String::new(),
         }
     }
 
@@ -389,11 +448,18 @@ impl Watch {
                 assert!(number("pos") <= self.packets * 480, "{event} before its sound");
                 self.marks.push(id);
             }
+            "text.delta" => {
+                assert_eq!(self.ends, 0, "{}: {event} behind the end", self.ctx);
+                assert_eq!(self.packets, 0, "{}: it is written before it is said", self.ctx);
+                self.written.push_str(event["text"].as_str().unwrap());
+            }
+            "text.done" => assert_eq!(event["text"], self.written),
             "error" if event["ref"]["type"] == "mark" => self.marks_refused += 1,
             "context.done" => {
                 self.ends += 1;
                 (self.is_done, self.samples) = (true, number("samples"));
                 assert_eq!(number("text_chars"), told.text.chars().count() as u64);
+                assert!(!told.answers || self.written == told.text, "text is lost or doubled");
                 assert_eq!(event["seq_last"].as_i64().unwrap(), self.packets as i64 - 1);
                 assert_eq!(self.commit_to, self.samples);
             }

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use engine::{Event, Failure, Manner, Speech};
 use serde_json::{Value, json};
 
@@ -528,7 +529,7 @@ fn sixteen_unreadable_messages_in_a_row_end_a_session() {
     }
     rig.send(json!({"type": "ping", "t": 1}));
     for _ in 0..15 {
-        rig.input(Input::Binary);
+        rig.input(Input::Binary(Bytes::new()));
         rig.send(json!({"type": "context.sing"}));
     }
     assert_eq!(rig.close_code(), None);

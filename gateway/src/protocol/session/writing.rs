@@ -48,7 +48,9 @@ impl Session {
         }
         let chars = delta.text.chars().count();
         let (all, pending) = (context.text_chars + chars, context.pending_chars() + chars);
-        let refused = if context.phase != ContextPhase::Open {
+        let refused = if context.answering.is_some() {
+            Some((Code::CtxEnded, "a context that answers takes no text".to_owned()))
+        } else if context.phase != ContextPhase::Open {
             Some((Code::CtxEnded, "the context was ended".to_owned()))
         } else if delta.seq > context.next_seq {
             Some((Code::SeqGap, format!("seq {} was expected", context.next_seq)))
@@ -97,8 +99,8 @@ impl Session {
     pub(super) fn flush(&mut self, flush: Flush, now: Duration) {
         let Some(handle) = self.find(&flush.ctx, "flush", None) else { return };
         let context = self.live.get_mut(&handle).expect("just found; this is a bug");
-        let refused = if context.phase != ContextPhase::Open {
-            Some(ErrorEvent::new(Code::CtxEnded, "the context was ended"))
+        let refused = if context.phase != ContextPhase::Open || context.answering.is_some() {
+            Some(ErrorEvent::new(Code::CtxEnded, "the context takes no text"))
         } else if context.flushes() >= FLUSHES_MAX {
             let message = format!("at most {FLUSHES_MAX} flushes wait");
             Some(ErrorEvent::new(Code::TextOverflow, message))
@@ -126,6 +128,12 @@ impl Session {
     /// What comes is spoken in another style; what is being spoken is not.
     pub(super) fn update(&mut self, update: Update) {
         let Some(handle) = self.find(&update.ctx, "context.update", None) else { return };
+        if self.live.get(&handle).is_some_and(|context| context.answering.is_some()) {
+            let fields = [("style", update.style.is_some()), ("speed", update.speed.is_some())];
+            let ignored = fields.into_iter().filter(|(_, is_asked)| *is_asked);
+            let ignored = ignored.map(|(field, _)| field).collect();
+            return self.say(ServerEvent::Updated { ctx: update.ctx, ignored });
+        }
         if let Some(style) = update.style {
             let names = Names { style: Some(&style), ..Names::default() };
             if let Err(error) = self.setup.catalogue.check(&names) {
@@ -155,7 +163,8 @@ impl Session {
 
     pub(super) fn end_live(&mut self, handle: Handle) {
         let Some(context) = self.live.get_mut(&handle) else { return };
-        if context.phase != ContextPhase::Open {
+        // An answer ends by itself, once it has begun.
+        if context.phase != ContextPhase::Open || context.answering.is_some() {
             return;
         }
         context.phase = ContextPhase::Ended;

@@ -2,6 +2,7 @@
 //! Sound goes a tenth of a second at a time, however much comes at once.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -14,6 +15,7 @@ use crate::access::Access;
 use crate::audio::ENGINE_RATE;
 use crate::container::FileError;
 use crate::foreign::whole::{Framing, Timing, Word};
+use crate::metrics::Metrics;
 use crate::protocol::{Alignment, Timed};
 use crate::server::next;
 use crate::sessions::Admission;
@@ -32,6 +34,8 @@ pub(super) struct Wanted {
     /// Of the bytes that it writes.
     pub(super) content_type: &'static str,
     pub(super) framing: Option<Box<dyn Framing>>,
+    /// Where answers of models are counted.
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Wanted {
@@ -65,6 +69,31 @@ pub(super) async fn answer(
         .into_response()
 }
 
+/// Waits for all of it. A client that leaves meanwhile drops this, and with it the context.
+pub(super) async fn collect(
+    events: Events,
+    wanted: Wanted,
+    admission: Admission,
+    access: Access,
+) -> Response {
+    let content_type = wanted.content_type();
+    let mut speech = Speech::new(events, wanted, admission, access);
+    speech.access.outcome("gone");
+    let mut body = Vec::new();
+    loop {
+        match speech.advance().await {
+            Ok(Some((bytes, rest))) => {
+                body.extend(bytes);
+                speech = rest;
+            }
+            Ok(None) => break,
+            Err(error) => return failed(&error.to_string()),
+        }
+    }
+    ([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")], body)
+        .into_response()
+}
+
 fn failed(message: &str) -> Response {
     problem(StatusCode::INTERNAL_SERVER_ERROR, "engine_failed", None, message)
 }
@@ -85,6 +114,7 @@ struct Speech {
     ready: VecDeque<Bytes>,
     /// Why it breaks off, once what is ready is out.
     broken: Option<BodyError>,
+    metrics: Arc<Metrics>,
     access: Access,
     _admission: Admission,
 }
@@ -102,7 +132,7 @@ enum BodyError {
 
 impl Speech {
     fn new(events: Events, wanted: Wanted, admission: Admission, access: Access) -> Self {
-        let Wanted { text, writer, framing, .. } = wanted;
+        let Wanted { text, writer, framing, metrics, .. } = wanted;
         let timing = framing.as_ref().map_or(Timing::Nothing, |framing| framing.timing());
         Self {
             events,
@@ -114,6 +144,7 @@ impl Speech {
             words: (timing != Timing::Nothing).then(|| Words::new(text, timing)),
             ready: VecDeque::new(),
             broken: None,
+            metrics,
             access,
             _admission: admission,
         }
@@ -192,6 +223,9 @@ impl Speech {
     fn finish(&mut self, summary: &Summary) -> Result<(), BodyError> {
         let Some(writer) = self.writer.take() else { return Ok(()) };
         self.access.outcome("done");
+        if let Some(usage) = &summary.usage {
+            self.metrics.wire.answers.count(usage, sounding(summary.samples as usize));
+        }
         let bytes = writer.finish()?;
         self.give(bytes);
         self.tell_words(1);

@@ -12,7 +12,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 
-use super::{problem, retry, voices};
+use super::{chat, problem, retry, transcriptions, voices};
 use crate::auth::{Denied, Over, client_address, credential, is_welcome};
 use crate::config::Gateway;
 use crate::server::{Server, unix_ms};
@@ -103,6 +103,9 @@ impl Limit {
     fn of(request: &Request, config: &Gateway) -> Self {
         match request.extensions().get::<MatchedPath>().map(MatchedPath::as_str) {
             Some(voices::PATH) => Self { time: config.voices.upload, key: "voices.upload_s" },
+            Some(chat::PATH | transcriptions::PATH) => {
+                Self { time: config.chat.upload, key: "chat.upload_s" }
+            }
             _ => Self { time: config.server.message, key: "server.message_s" },
         }
     }

@@ -1,6 +1,8 @@
 //! The plain requests: health, lists, and errors in the shape that speech clients know.
 
 mod answer;
+pub(crate) mod answers;
+pub(crate) mod chat;
 pub(crate) mod cors;
 pub(crate) mod demo;
 mod form;
@@ -9,6 +11,7 @@ pub(crate) mod refusals;
 pub(crate) mod speech;
 pub(crate) mod text;
 pub(crate) mod tokens;
+pub(crate) mod transcriptions;
 pub(crate) mod voices;
 
 use std::net::SocketAddr;
@@ -18,7 +21,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 
@@ -26,6 +29,8 @@ use crate::metrics;
 use crate::server::Server;
 use crate::sessions::Refused;
 
+/// Names the fields of a request that had no effect.
+const IGNORED: HeaderName = HeaderName::from_static("x-dovecote-ignored");
 /// When to come back to a server that has no room: turns of agents last some seconds, so one is soon over.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Nobody is told to wait longer than this: what holds then is not known now.

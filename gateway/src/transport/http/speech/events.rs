@@ -5,7 +5,7 @@
 //! data: {"type":"speech.audio.done","usage":{"input_tokens":12,"output_tokens":13,"total_tokens":25}}
 //! ```
 //!
-//! Tokens of the input are characters, those of the output the codec's frames of 80 ms.
+//! Of a voice, tokens of the input are characters, those of the output the codec's frames of 80 ms.
 
 use axum::body::Bytes;
 use base64::Engine as _;
@@ -26,8 +26,11 @@ impl Framing for OpenAi {
     }
 
     fn done(&mut self, summary: &Summary) -> Bytes {
-        let input = summary.text_chars as u64;
-        let output = summary.samples.div_ceil(FRAME_SAMPLES);
+        // Models that answer count by themselves.
+        let (input, output) = match summary.usage {
+            Some(usage) => (usage.prompt_tokens as u64, usage.audio_frames as u64),
+            None => (summary.text_chars as u64, summary.samples.div_ceil(FRAME_SAMPLES)),
+        };
         let usage =
             json!({"input_tokens": input, "output_tokens": output, "total_tokens": input + output});
         server_sent(None, &json!({"type": "speech.audio.done", "usage": usage}))

@@ -15,26 +15,25 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, State, rejection::BytesRejection};
-use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
+use engine::answer::{Modality, Task};
 use engine::{Request, Text};
 
-use self::request::{Framing, Spoken};
+use self::request::{Framing, Speaker, Spoken};
 use super::answer::{self, Wanted};
+use super::answers::begin;
 use super::gate::too_many;
-use super::{overloaded, overloaded_for, problem, unread};
+use super::{IGNORED, overloaded, overloaded_for, problem, unread};
 use crate::access::Access;
 use crate::auth::Caller;
 use crate::config::Speech;
 use crate::foreign::names::Names;
-use crate::foreign::whole::{Asking, Read, Refused, Whole};
+use crate::foreign::whole::{self, Asking, Read, Refused, Whole};
 use crate::protocol::{self, Catalogue};
 use crate::server::Server;
 use crate::shape::{Shape, ShapeWriter};
-
-/// Names the fields of a request that had no effect.
-const IGNORED: HeaderName = HeaderName::from_static("x-dovecote-ignored");
 
 /// Answers OpenAI's clients.
 pub(crate) async fn speak(
@@ -53,21 +52,56 @@ pub(crate) async fn speak(
         Err(refusal) => return refusal.into_response(),
     };
     let names = Names::of(&server.config, &catalogue);
-    let whole = Whole {
-        request: Request {
-            model: names.model(spoken.model.as_deref()),
-            voice: Some(spoken.voice),
-            options: spoken.options,
-            ..Request::whole(spoken.text)
-        },
-        shape: Shape::File(spoken.format),
-        framing: match spoken.framing {
-            Framing::Audio => None,
-            Framing::Events => Some(Box::new(events::OpenAi)),
-        },
-        ignored: Vec::new(),
+    let shape = Shape::File(spoken.format);
+    let framing: Option<Box<dyn whole::Framing>> = match spoken.framing {
+        Framing::Audio => None,
+        Framing::Events => Some(Box::new(events::OpenAi)),
     };
-    perform(&server, access, &caller, &catalogue, whole).await
+    match spoken.speaker {
+        Speaker::Voice(voice) => {
+            let options = spoken.options;
+            let model = names.model(spoken.model.as_deref());
+            let voice = Some(voice);
+            let request = Request { model, voice, options, ..Request::whole(spoken.text) };
+            let whole = Whole { request, shape, framing, ignored: Vec::new() };
+            perform(&server, access, &caller, &catalogue, whole).await
+        }
+        Speaker::Model { model, voice } => {
+            let chars = spoken.text.chars().count();
+            let request = engine::answer::Request {
+                model: Some(model),
+                voice,
+                task: Task::Speak,
+                ..engine::answer::Request::new(spoken.text, &[Modality::Audio])
+            };
+            say(&server, access, &caller, (request, chars), (shape, framing)).await
+        }
+    }
+}
+
+/// Lets a speech language model say a text, if there is a place for it.
+async fn say(
+    server: &Server,
+    access: Access,
+    caller: &Caller,
+    (request, chars): (engine::answer::Request, usize),
+    (shape, framing): (Shape, Option<Box<dyn whole::Framing>>),
+) -> Response {
+    let writer = match ShapeWriter::new(shape) {
+        Ok(writer) => writer,
+        Err(error) => {
+            let message = error.to_string();
+            return problem(StatusCode::BAD_REQUEST, "unsupported_audio", None, &message);
+        }
+    };
+    let (events, admission) = match begin(server, caller, &access, chars, request) {
+        Ok(begun) => begun,
+        Err(none) => return none.into_response(),
+    };
+    let content_type = shape.content_type();
+    let (text, metrics) = (String::new(), server.metrics.clone());
+    let wanted = Wanted { text, writer, content_type, framing, metrics };
+    answer::answer(events, wanted, admission, access).await
 }
 
 /// Reads a body as [`speak`] does, and forgets it.
@@ -151,7 +185,8 @@ async fn perform(
         }
         Err(error) => return overloaded(&error.to_string()),
     };
-    let wanted = Wanted { text, writer, content_type: shape.content_type(), framing };
+    let (content_type, metrics) = (shape.content_type(), server.metrics.clone());
+    let wanted = Wanted { text, writer, content_type, framing, metrics };
     let mut response = answer::answer(events, wanted, admission, access).await;
     if let Ok(names) = HeaderValue::from_str(&ignored.join(", "))
         && !ignored.is_empty()

@@ -13,11 +13,6 @@ use crate::transport::http::problem;
 
 /// What a request gets that says nothing, as OpenAI has it.
 const DEFAULT_FORMAT: &str = "mp3";
-/// Voices that OpenAI's clients insist on.
-const FOREIGN_VOICES: [&str; 13] = [
-    "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage",
-    "shimmer", "verse",
-];
 
 /// The body as it comes.
 #[derive(Debug, Default, Deserialize)]
@@ -55,11 +50,20 @@ pub(super) struct Spoken {
     /// The model, by whatever name; clients mostly send OpenAI's.
     pub(super) model: Option<String>,
     pub(super) text: String,
-    pub(super) voice: String,
+    pub(super) speaker: Speaker,
     pub(super) format: FileFormat,
     pub(super) framing: Framing,
     /// How the text is read; without the words of key and voice.
     pub(super) options: TextOptions,
+}
+
+/// Who speaks it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Speaker {
+    /// A voice of ours.
+    Voice(String),
+    /// A speech language model, with a voice of its own if it has one of that name.
+    Model { model: String, voice: Option<String> },
 }
 
 /// A request that cannot.
@@ -96,9 +100,9 @@ impl Spoken {
         let asked = asked.map_err(|e| malformed(e.to_string()))?;
         check_speed(asked.speed)?;
         Ok(Self {
-            model: asked.model,
             text: text(asked.input, settings.max_input_chars)?,
-            voice: voice(asked.voice, settings, catalogue)?,
+            speaker: speaker(asked.model.as_deref(), asked.voice, settings, catalogue)?,
+            model: asked.model,
             format: format(asked.response_format.as_deref().unwrap_or(DEFAULT_FORMAT))?,
             framing: framing(asked.stream_format.as_deref())?,
             options: text_options(&asked.text, None, TextOptions::default(), &catalogue.lexicons)
@@ -120,7 +124,7 @@ fn text(input: Option<String>, chars_max: usize) -> Result<String, Refusal> {
 
 /// Never another format than the one asked for, not even for a client that only took the default.
 fn format(name: &str) -> Result<FileFormat, Refusal> {
-    FileFormat::ALL.iter().copied().find(|f| f.name() == name).ok_or_else(|| {
+    FileFormat::named(name).ok_or_else(|| {
         let names: Vec<&str> = FileFormat::ALL.iter().map(|f| f.name()).collect();
         let message = format!(
             "response_format {name:?} is not available; available are {}",
@@ -154,6 +158,32 @@ fn check_speed(speed: Option<f64>) -> Result<(), Refusal> {
     }
 }
 
+/// The model that is named, if it answers, or the only kind there is; else a voice.
+fn speaker(
+    asked: Option<&str>,
+    voice_name: Option<VoiceName>,
+    settings: &Speech,
+    catalogue: &Catalogue,
+) -> Result<Speaker, Refusal> {
+    let mut models = catalogue.models.iter().filter(|m| m.answers);
+    let named = models.clone().find(|m| Some(m.id.as_str()) == asked);
+    let only = || models.next().filter(|_| catalogue.voices.is_empty());
+    let Some(model) = named.or_else(only) else {
+        return Ok(Speaker::Voice(voice(voice_name, settings, catalogue)?));
+    };
+    let (VoiceName::Name(name) | VoiceName::Object { id: name }) = match voice_name {
+        Some(name) => name,
+        None => return Ok(Speaker::Model { model: model.id.clone(), voice: None }),
+    };
+    let mapped = settings.voices.get(&name);
+    let voice = [Some(&name), mapped].into_iter().flatten().find(|v| model.voices.contains(v));
+    if voice.is_none() && !Speech::is_foreign(&name) {
+        let known = model.voices.join(", ");
+        return Err(Refusal::of("voice", format!("voice {name:?} is not one of {known}")));
+    }
+    Ok(Speaker::Model { model: model.id.clone(), voice: voice.cloned() })
+}
+
 /// A voice of ours, or what a foreign name stands for.
 fn voice(
     asked: Option<VoiceName>,
@@ -174,7 +204,7 @@ fn voice(
         _ if is_known(&name) => Ok(name),
         Some(id) if is_known(id) => Ok(id.clone()),
         Some(id) => Err(refuse(format!("voice {name:?} stands for {id:?}, which"))),
-        None if FOREIGN_VOICES.contains(&name.as_str()) => Ok(catalogue.default_voice.clone()),
+        None if Speech::is_foreign(&name) => Ok(catalogue.default_voice.clone()),
         None => Err(refuse(format!("voice {name:?}"))),
     }
 }
@@ -222,7 +252,7 @@ mod tests {
         let expected = Spoken {
             model: None,
             text: "Hi.".into(),
-            voice: "ann".into(),
+            speaker: Speaker::Voice("ann".into()),
             format: FileFormat::Wav,
             framing: Framing::Audio,
             options: TextOptions::default(),
@@ -264,14 +294,43 @@ mod tests {
             (json!("nova"), "bob"),
             (json!("alloy"), "ann"),
         ] {
-            assert_eq!(parse(&with("voice", asked)).unwrap().voice, voice);
+            let speaker = parse(&with("voice", asked)).unwrap().speaker;
+            assert_eq!(speaker, Speaker::Voice(voice.into()));
         }
-        for name in FOREIGN_VOICES {
+        for name in ["ash", "marin", "verse"] {
             assert!(parse(&with("voice", json!(name))).is_ok(), "{name}");
         }
         let refused = parse(&with("voice", json!("eve"))).unwrap_err();
         assert_eq!(refused.message, "voice \"eve\" is not one of ann, bob");
         assert!(parse(&with("voice", json!("old"))).unwrap_err().message.contains("\"gone\""));
+    }
+
+    #[test]
+    fn a_model_that_answers_speaks_when_it_is_named_or_alone() {
+        use crate::protocol::Model;
+        let model = Model {
+            id: "bag".into(),
+            answers: true,
+            voices: vec!["eve".into()],
+            ..Model::default()
+        };
+        let both = Catalogue { models: vec![model.clone()], ..catalogue() };
+        let alone = Catalogue { models: vec![model], ..Catalogue::default() };
+        let settings =
+            Speech { voices: [("nova".into(), "eve".into())].into(), ..Speech::default() };
+        let speaker = |catalogue: &Catalogue, model: &str, voice: &str| {
+            let body =
+                json!({"model": model, "input": "Hi.", "voice": voice, "response_format": "wav"});
+            Spoken::parse(body.to_string().as_bytes(), &settings, catalogue).map(|s| s.speaker)
+        };
+        let bag = |voice: Option<&str>| {
+            Ok(Speaker::Model { model: "bag".into(), voice: voice.map(str::to_owned) })
+        };
+        assert_eq!(speaker(&both, "bag", "alloy"), bag(None));
+        assert_eq!(speaker(&both, "bag", "nova"), bag(Some("eve")));
+        assert_eq!(speaker(&both, "tts-1", "bob"), Ok(Speaker::Voice("bob".into())));
+        assert_eq!(speaker(&alone, "tts-1", "eve"), bag(Some("eve")));
+        assert!(speaker(&both, "bag", "bob").unwrap_err().message.contains("not one of eve"));
     }
 
     #[test]

@@ -1,0 +1,91 @@
+//! What a context remembers that answers messages: the recordings that it waits for, and how its own text is spoken.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::answer::Request;
+
+use super::{Context, Item};
+use crate::chat::content::Said;
+use crate::protocol::incoming::Recording;
+
+/// What a context remembers that answers.
+#[derive(Default)]
+pub(crate) struct Answering {
+    /// What the engine will be asked, once all is there that the messages name.
+    pub(crate) waiting: Option<Box<Waiting>>,
+    /// Number of the next piece of text.
+    pub(crate) deltas: u64,
+    /// Where the text begins that no sound has taken, in code points.
+    pub(crate) spoken_to: usize,
+    /// The text that is being spoken.
+    pub(crate) speaking: Option<Range<usize>>,
+}
+
+/// An answer that cannot begin yet.
+pub(crate) struct Waiting {
+    pub(crate) said: Vec<Said>,
+    pub(crate) request: Box<Request>,
+    /// Recordings that the messages name, and what has come of them.
+    pub(crate) recordings: BTreeMap<String, Option<Arc<[f32]>>>,
+    /// The one that is being sent.
+    pub(crate) current: Option<(String, Recording)>,
+    /// Number of the next packet of the client.
+    pub(crate) next_seq: u32,
+    /// Samples that may still come, of all recordings.
+    pub(crate) samples_left: usize,
+}
+
+impl Waiting {
+    /// Whether nothing is missing any more.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.recordings.values().all(Option::is_some)
+    }
+}
+
+impl Context {
+    /// The model has written more. It reaches the client in its place among the sound.
+    pub(crate) fn wrote(&mut self, text: &str, now: Duration) {
+        self.text.push_str(text);
+        self.text_chars += text.chars().count();
+        self.first_text_at.get_or_insert(now);
+        self.last_text_at = Some(now);
+        let Some(answering) = &mut self.answering else { return };
+        let (seq, text) = (answering.deltas, text.to_owned());
+        answering.deltas += 1;
+        self.queued_bytes += text.len();
+        self.queued_urgent += 1;
+        self.queue.push_back(Item::Wrote { seq, text });
+    }
+
+    /// A segment of text is complete.
+    pub(crate) fn has_written(&mut self, text: String) {
+        self.queued_bytes += text.len();
+        self.queued_urgent += 1;
+        self.queue.push_back(Item::Written(text));
+    }
+
+    /// The model begins to say what it has written since it spoke last.
+    pub(crate) fn begins_to_speak(&mut self) {
+        let to = self.text_chars;
+        let Some(answering) = &mut self.answering else { return };
+        let text = answering.spoken_to..to;
+        answering.spoken_to = to;
+        // Sound without text has no words.
+        if !text.is_empty() {
+            answering.speaking = Some(text.clone());
+            self.alignment.chunk(text);
+            self.settle_marks();
+        }
+    }
+
+    /// It has said all of that.
+    pub(crate) fn has_spoken(&mut self) {
+        let end = self.generated;
+        let Some(text) = self.answering.as_mut().and_then(|a| a.speaking.take()) else { return };
+        self.alignment.chunk_end(&text, end);
+        self.settle_marks();
+    }
+}
