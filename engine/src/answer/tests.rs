@@ -1,4 +1,16 @@
 //! Answers through the whole engine: tiny models of both families, with their codecs, on invented time.
+//!
+//! Faults that a pipeline for such models is known to have, and what fails here with each:
+//!
+//! | fault | held by |
+//! |---|---|
+//! | what the model would rather say moves the phase: ends too early, text in a sound, codebooks out of step under guidance | `golden` |
+//! | codes of the further streams are lost when a sequence is computed anew | `crowd`, displaced |
+//! | rows of prefills and of decodes are taken for each other | `crowd`, staggered and with sound in prompts |
+//! | a piece of a prefill is sampled from | `golden` and `crowd`, pieces of five |
+//! | a companion that is not complete is merged | `golden`, pieces of five with no block shared |
+//! | blocks are found by stream 0 alone | `turn::tests` |
+//! | a pad becomes code 0, a codec's error becomes silence | `limits` |
 
 mod aborts;
 mod crowd;
