@@ -125,16 +125,20 @@ impl Handle {
     /// As [`Handle::open`]; also [`Error::Busy`] when other answers wait for that thread. What only shows when a recording is
     /// heard ends the context with [`Failure::Hearing`](crate::Failure::Hearing).
     pub fn answer(&self, request: answer::Request) -> Result<(ContextId, Events), Error> {
-        if request.max_ahead.is_some() {
-            self.admit()?;
-        }
         let speaker = self.models.speaker(request.model.as_deref())?;
         if request.recordings().next().is_some() {
+            if request.max_ahead.is_some() {
+                self.admit()?;
+            }
             return self.answer_heard(speaker, request);
         }
         let settings = speaker.resolve(request)?;
         let stream = settings.stream();
-        self.begin(self.next_id(), Opening::Answer(Box::new(settings)), stream)
+        let opening = Opening::Answer(Box::new(settings));
+        if opening.listens() {
+            self.admit()?;
+        }
+        self.begin(self.next_id(), opening, stream)
     }
 
     fn answer_heard(

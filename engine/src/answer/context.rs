@@ -15,9 +15,9 @@ use crate::scheduler::Scheduler;
 use crate::sequence::Group;
 use crate::turn::{Said, Turn};
 
-/// How long a token of text is read. Who writes is served before those whose sound is due later than what was written is read:
-/// so nobody who only writes holds up a listener, and nobody waits for ever.
-const TOKEN_READ: Duration = Duration::from_millis(50);
+/// A listener with less sound in hand than this is served before whoever writes, all others behind: so writing holds up no
+/// listener, and sound that is needed later does not hold up writing.
+const IN_HAND: Duration = Duration::from_millis(50);
 
 /// An answer under way.
 pub(crate) struct Context {
@@ -30,8 +30,8 @@ pub(crate) struct Context {
     /// Samples of all sounds that are over.
     sounded: u64,
     usage: Usage,
-    /// Tokens and rows that were said.
-    said: u32,
+    /// Whether anything was said.
+    has_begun: bool,
     queued_at: Option<Duration>,
     queued: Duration,
     finished: bool,
@@ -55,7 +55,7 @@ impl Context {
             playout: Playout::default(),
             sounded: 0,
             usage,
-            said: 0,
+            has_begun: false,
             queued_at,
             queued: Duration::ZERO,
             finished: false,
@@ -79,11 +79,11 @@ impl Context {
 
     /// The context's place in the order of work, smaller first; `None` when it is far enough ahead of its listener.
     pub(crate) fn urgency(&self, now: Duration) -> Option<Urgency> {
-        let standing = &self.settings.standing;
-        if self.playout.dry_at().is_none() && self.said > 0 {
-            return Some(Standing::due(standing.opened_at + TOKEN_READ * self.said));
+        let is_heard = matches!(self.segment, Some(Open::Sound { .. }));
+        if self.has_begun && !is_heard {
+            return Some(Standing::due(now + IN_HAND));
         }
-        standing.urgency(&self.playout, now)
+        self.settings.standing.urgency(&self.playout, now)
     }
 
     /// Whether the listener has as much sound in hand as the context may run ahead.
@@ -161,7 +161,7 @@ impl Context {
         let said = turn.advance(env.scheduler, logits);
         let said = said.map_err(|e| Failure::Model(e.to_string()))?;
         let (after, is_capped) = (turn.phase(), turn.is_capped());
-        self.said += 1;
+        self.has_begun = true;
         if is_capped {
             self.usage.finish = Finish::Length;
         }

@@ -47,6 +47,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Whether there may be sound in it.
+    pub(crate) fn sounds(&self) -> bool {
+        self.sounds
+    }
+
     /// The codec's side of it.
     pub(crate) fn stream(&self) -> Stream {
         match self.speaker.codec.as_ref().filter(|_| self.sounds) {

@@ -63,6 +63,8 @@ struct Rig {
     /// Ends of the outboxes; what comes out of them is what a reader gets.
     events: BTreeMap<ContextId, Events>,
     steps: u64,
+    /// Time that a step takes.
+    step_ms: u64,
 }
 
 impl Rig {
@@ -92,11 +94,12 @@ impl Rig {
             heard: BTreeMap::new(),
             events: BTreeMap::new(),
             steps: 0,
+            step_ms: 1,
         }
     }
 
     fn now(&self) -> Duration {
-        Duration::from_millis(self.steps)
+        Duration::from_millis(self.steps * self.step_ms)
     }
 
     fn resolve(&self, model: usize, request: Request) -> Settings {

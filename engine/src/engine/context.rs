@@ -52,6 +52,8 @@ impl Opening {
     pub(crate) fn listens(&self) -> bool {
         let standing = match self {
             Self::Voice(settings, _) => settings.standing,
+            // Nobody listens to what is only written.
+            Self::Answer(settings) if !settings.sounds() => return false,
             Self::Answer(settings) => settings.standing,
         };
         standing.max_ahead.is_some()

@@ -69,6 +69,47 @@ fn a_sound_is_heard_a_look_ahead_after_its_first_frame_and_then_step_by_step() {
     assert_eq!(samples_by_frames.iter().sum::<usize>(), wanted * 480);
 }
 
+/// One seat for all, and steps that are as long as half a frame: there is time for the listener, and what it leaves for others.
+#[test]
+fn writing_holds_up_no_listener_and_is_done_in_what_time_is_left() {
+    let mut rig = Rig::new(ROOMY, Budget { sequences: 1, ..BUDGET });
+    rig.step_ms = 10;
+    for writer in 1..=6 {
+        let asked = Request { max_text_tokens: Some(20), ..request(&[Modality::Text], writer) };
+        let settings = rig.resolve(BAGPIPER, asked);
+        rig.open(ContextId(writer), settings);
+    }
+    let (listener, wanted) = (ContextId(0), 40);
+    let settings = rig.resolve(
+        BAGPIPER,
+        Request {
+            max_audio_frames: Some(wanted),
+            min_audio_frames: Some(wanted),
+            max_ahead: Some(Duration::from_millis(200)),
+            ..request(&[Modality::Audio], 7)
+        },
+    );
+    rig.open(listener, settings);
+    // Frames that can be heard while more are to come.
+    let heard = |rig: &Rig| rig.heard[&listener].frames.len().saturating_sub(10) as u64;
+    let (mut since, mut beside) = (None, 0);
+    for _ in 0..20_000 {
+        rig.step();
+        // Then all of it is out.
+        if !rig.heard[&listener].segments.is_empty() {
+            break;
+        }
+        if heard(&rig) > 0 {
+            let since = *since.get_or_insert(rig.now());
+            assert!((rig.now() - since).as_millis() as u64 <= heard(&rig) * 20, "it runs dry");
+            beside += u64::from((1..=6).any(|w| rig.heard[&ContextId(w)].outcome.is_none()));
+        }
+    }
+    assert!(beside > 20, "only {beside} steps beside somebody who writes");
+    rig.run();
+    assert!(rig.heard.values().all(|heard| matches!(heard.outcome, Some(Ok(_)))));
+}
+
 #[test]
 fn a_reader_gets_segments_in_order_and_one_end() {
     let mut rig = Rig::new(ROOMY, BUDGET);
