@@ -3,6 +3,10 @@
 //!
 //! The budget: a frame is 20 ms. A pair is two sequences of one forward, so k pairs should cost what 2k singles do, give or take
 //! the merge of a row; streams behind the first should cost their own ids of a product that is there already, so a small share.
+//!
+//! Fastest of a hundred steps on a busy machine, optimised for development: 0.73 and 2.3 ms for one and four pairs, 0.87 and 2.5 ms
+//! for as many single sequences; eight sequences of 1, 8 and 9 streams 1.5, 2.3 and 2.5 ms. So pairs keep the promise; at this
+//! width, a sixteenth of the release's, streams do not yet: their share of the layers is that much larger.
 
 use std::path::Path;
 use std::sync::Arc;
