@@ -9,6 +9,7 @@
 //! NAME.pt, NAME.pth, NAME.bin        what torch saves; names of nested dictionaries are joined by dots
 //! ```
 
+mod save;
 mod torch;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ use std::path::{Path, PathBuf};
 
 use half::slice::HalfFloatSliceExt;
 use safetensors::{Dtype, SafeTensors};
+
+pub use save::{FILE_BYTES, Outgoing, SaveError, SaveOptions, save};
 
 /// Why a part of a model could not be loaded. Every variant names the file.
 #[derive(Debug, thiserror::Error)]
@@ -173,6 +176,26 @@ impl Weights {
         self.floats(name, place, place.bytes.clone())
     }
 
+    /// Neighbouring rows (first axis) of a float matrix.
+    ///
+    /// # Errors
+    /// As [`Weights::f32`]; also a row beyond the first axis.
+    pub fn f32_range(
+        &self,
+        name: &str,
+        shape: &[usize],
+        rows: std::ops::Range<usize>,
+    ) -> Result<Vec<f32>, LoadError> {
+        let place = self.checked(name, shape)?;
+        if rows.end > shape[0] || rows.start > rows.end {
+            let reason = format!("rows {rows:?} asked for, the tensor has {}", shape[0]);
+            return Err(LoadError::tensor(&self.shards[place.shard].file, name, reason));
+        }
+        let stride = place.bytes.len() / shape[0].max(1);
+        let start = place.bytes.start;
+        self.floats(name, place, start + rows.start * stride..start + rows.end * stride)
+    }
+
     /// Chosen rows (first axis) of a float matrix, in the order given.
     ///
     /// # Errors
@@ -196,6 +219,35 @@ impl Weights {
             out.extend(self.floats(name, place, start..start + stride)?);
         }
         Ok(out)
+    }
+
+    /// As [`Weights::f32_rows`], but numbers of 16 bits stay as they are on disk.
+    ///
+    /// # Errors
+    /// As [`Weights::f32_rows`].
+    pub fn float_rows(
+        &self,
+        name: &str,
+        shape: &[usize],
+        rows: &[u32],
+    ) -> Result<Floats, LoadError> {
+        let place = self.checked(name, shape)?;
+        if !matches!(place.dtype, Dtype::F16 | Dtype::BF16) {
+            return self.f32_rows(name, shape, rows).map(Floats::F32);
+        }
+        let mut bits = Vec::with_capacity(rows.len() * shape[1..].iter().product::<usize>());
+        let stride = place.bytes.len() / shape[0].max(1);
+        for &row in rows {
+            // Finds what is not finite, and rows beyond the last.
+            self.f32_rows(name, shape, &[row])?;
+            let start = place.bytes.start + row as usize * stride;
+            let bytes = &self.shards[place.shard].map[start..start + stride];
+            bits.extend(bytes.chunks_exact(2).map(|b| u16::from_le_bytes(le(b))));
+        }
+        Ok(match place.dtype {
+            Dtype::F16 => Floats::F16(bits.into_iter().map(half::f16::from_bits).collect()),
+            _ => Floats::Bf16(bits.into_iter().map(half::bf16::from_bits).collect()),
+        })
     }
 
     /// All values of an integer tensor (i32, i64, u8, u16 or u32 on disk), row-major.
@@ -298,6 +350,50 @@ impl Weights {
     }
 }
 
+/// Numbers as narrow as they were on disk.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Floats {
+    /// 32 bits.
+    F32(Vec<f32>),
+    /// 16 bits, 10 of them of the mantissa.
+    F16(Vec<half::f16>),
+    /// 16 bits, 7 of them of the mantissa.
+    Bf16(Vec<half::bf16>),
+}
+
+impl Floats {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::F16(values) => values.len(),
+            Self::Bf16(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds as many as `x` has, from `start` on, to `x`.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub fn add_to(&self, start: usize, x: &mut [f32]) {
+        let range = start..start + x.len();
+        match self {
+            Self::F32(values) => x.iter_mut().zip(&values[range]).for_each(|(x, v)| *x += v),
+            Self::F16(values) => {
+                x.iter_mut().zip(&values[range]).for_each(|(x, v)| *x += v.to_f32())
+            }
+            Self::Bf16(values) => {
+                x.iter_mut().zip(&values[range]).for_each(|(x, v)| *x += v.to_f32())
+            }
+        }
+    }
+}
+
 fn le<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().expect("chunks_exact gives N bytes; this is a bug")
 }
@@ -364,6 +460,15 @@ mod tests {
         for name in ["a", "b", "c"] {
             assert_eq!(w.f32(name, &[2]).unwrap(), [1.5, -2.0]);
         }
+        assert!(matches!(w.float_rows("a", &[2], &[1]).unwrap(), Floats::F32(v) if v == [-2.0]));
+        for name in ["b", "c"] {
+            let narrow = w.float_rows(name, &[2], &[1, 0]).unwrap();
+            assert!(!matches!(narrow, Floats::F32(_)));
+            let mut x = [1.0, 1.0];
+            narrow.add_to(0, &mut x);
+            assert_eq!((narrow.len(), x), (2, [-1.0, 2.5]), "{name}");
+            assert!(w.float_rows(name, &[2], &[2]).is_err());
+        }
     }
 
     #[test]
@@ -383,6 +488,10 @@ mod tests {
         let w = Weights::open(dir.path()).unwrap().with_prefix("x.");
         assert_eq!(w.names().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(w.f32_rows("b", &[3, 2], &[2, 0]).unwrap(), [4.0, 5.0, 0.0, 1.0]);
+        assert_eq!(w.f32_range("b", &[3, 2], 1..3).unwrap(), [2.0, 3.0, 4.0, 5.0]);
+        assert!(w.f32_range("b", &[3, 2], 1..1).unwrap().is_empty());
+        let beyond = w.f32_range("b", &[3, 2], 2..4).unwrap_err().to_string();
+        assert!(beyond.contains("s2.safetensors") && beyond.contains("rows 2..4"), "{beyond}");
         let beyond = w.f32_rows("b", &[3, 2], &[3]).unwrap_err().to_string();
         assert!(beyond.contains("s2.safetensors") && beyond.contains("row 3"), "{beyond}");
     }

@@ -13,6 +13,8 @@ use safetensors::Dtype;
 const MAX_PROGRAM_BYTES: usize = 8 << 20;
 /// Dictionaries within dictionaries.
 const MAX_DEPTH: usize = 8;
+/// Packages of which checkpoints of training runs hold objects.
+const PLAIN: [&str; 4] = ["deepspeed.", "espnet2.", "numpy.", "omegaconf."];
 const TRUNCATED: &str = "the pickle is truncated";
 const UNDERFLOW: &str = "the pickle takes what is not on its stack";
 
@@ -68,8 +70,16 @@ impl Callable {
             "torch.ByteStorage" => Self::Storage(Dtype::U8),
             "torch.BoolStorage" => Self::Storage(Dtype::BOOL),
             "collections.OrderedDict" => Self::OrderedDict,
-            "torch.Size" | "torch.device" | "torch.float32" | "torch.float16"
-            | "torch.bfloat16" | "argparse.Namespace" => Self::Plain,
+            "torch.Size"
+            | "torch.device"
+            | "torch.float32"
+            | "torch.float16"
+            | "torch.bfloat16"
+            | "argparse.Namespace"
+            | "collections.defaultdict"
+            | "_codecs.encode" => Self::Plain,
+            // What training leaves beside its tensors. It is data to us, whatever it is to them.
+            _ if PLAIN.iter().any(|package| name.starts_with(package)) => Self::Plain,
             _ => return None,
         })
     }
@@ -311,7 +321,12 @@ impl<'a> Machine<'a> {
     }
 
     fn set_items(&mut self, items: &[Value<'a>]) -> Result<(), String> {
-        let Some(Value::Dict(dict)) = self.stack.last() else { return Err(UNDERFLOW.to_owned()) };
+        let dict = match self.stack.last() {
+            Some(Value::Dict(dict)) => dict,
+            // Items of an object that means nothing here.
+            Some(Value::Other) => return Ok(()),
+            _ => return Err(UNDERFLOW.to_owned()),
+        };
         for pair in items.chunks(2) {
             let &[key, value] = pair else { return Err(UNDERFLOW.to_owned()) };
             self.dicts[*dict].push((key, value));

@@ -163,6 +163,9 @@ fn tensors_in_dictionaries_get_dotted_names_and_all_else_is_passed_over() {
         ("list", b"](K\x01K\x02e"),
         ("one", b"]K\x01a"),
         ("args", b"cargparse\nNamespace\n)\x81}X\x01\0\0\0xNsb"),
+        ("state", b"cdeepspeed.runtime\nState\n)\x81}X\x01\0\0\0xNsb"),
+        ("loss", b"cnumpy.core.multiarray\nscalar\n(NK\x01tR"),
+        ("seen", b"ccollections\ndefaultdict\n(NtR(X\x01\0\0\0xNu"),
         ("size", b"ctorch\nSize\n(K\x01K\x02t\x85R"),
         ("itself", b"h\0"),
     ] {
