@@ -54,18 +54,46 @@ impl Matrix {
     /// # Panics
     /// If `inputs` is not a multiple of [`LANES`], or the length is not the product.
     pub fn pack(weight: &[f32], inputs: usize, precision: Precision) -> Self {
+        let mut matrix = Self::empty(inputs, precision);
+        matrix.extend(weight);
+        matrix
+    }
+
+    /// A matrix without outputs.
+    ///
+    /// # Panics
+    /// If `inputs` is not a multiple of [`LANES`].
+    pub fn empty(inputs: usize, precision: Precision) -> Self {
         assert!(inputs.is_multiple_of(LANES) && inputs > 0, "inputs come in tiles; this is a bug");
-        let outputs = weight.len() / inputs;
-        assert_eq!(weight.len(), outputs * inputs, "a matrix has two axes; this is a bug");
-        let tiles = tiles_of(weight, outputs, inputs);
         let numbers = match precision {
-            Precision::F32 => Numbers::F32(tiles),
-            Precision::Bf16 => {
-                Numbers::Bf16(tiles.iter().map(|t| t.map(|row| Bf16::narrow(&row))).collect())
-            }
-            Precision::Int8 => quantize(&tiles, inputs / LANES),
+            Precision::F32 => Numbers::F32(Vec::new()),
+            Precision::Bf16 => Numbers::Bf16(Vec::new()),
+            Precision::Int8 => Numbers::Int8 { tiles: Vec::new(), scales: Vec::new() },
         };
-        Self { outputs, inputs, numbers }
+        Self { outputs: 0, inputs, numbers }
+    }
+
+    /// Packs further outputs behind those that are there, panel by panel: no second copy of all of them is held.
+    ///
+    /// # Panics
+    /// If the length is not whole rows, or the outputs before do not fill their last panel.
+    pub fn extend(&mut self, weight: &[f32]) {
+        let inputs = self.inputs;
+        assert!(weight.len().is_multiple_of(inputs), "a matrix has two axes; this is a bug");
+        assert!(self.outputs.is_multiple_of(LANES), "only the last panel is cut; this is a bug");
+        let blocks = inputs / LANES;
+        let mut panel = vec![[[0.0; LANES]; LANES]; blocks];
+        for rows in weight.chunks(LANES * inputs) {
+            tile_panel(rows, inputs, &mut panel);
+            match &mut self.numbers {
+                Numbers::F32(tiles) => tiles.extend_from_slice(&panel),
+                Numbers::Bf16(tiles) => {
+                    tiles.extend(panel.iter().map(|t| t.map(|row| Bf16::narrow(&row))));
+                }
+                Numbers::Int8 { tiles, scales } => quantize(&panel, tiles, scales),
+            }
+            self.outputs += rows.len() / inputs;
+        }
     }
 
     /// Length of an output row.
@@ -99,22 +127,19 @@ impl Matrix {
     }
 }
 
-fn tiles_of(weight: &[f32], outputs: usize, inputs: usize) -> Vec<Tile<f32>> {
-    let blocks = inputs / LANES;
-    let mut tiles = vec![[[0.0; LANES]; LANES]; outputs.div_ceil(LANES) * blocks];
-    for (output, row) in weight.chunks_exact(inputs).enumerate() {
-        let panel = output / LANES * blocks;
+/// Lays up to [`LANES`] outputs out as one panel; those that are missing are zero.
+fn tile_panel(rows: &[f32], inputs: usize, panel: &mut [Tile<f32>]) {
+    panel.fill([[0.0; LANES]; LANES]);
+    for (output, row) in rows.chunks_exact(inputs).enumerate() {
         for (input, value) in row.iter().enumerate() {
-            tiles[panel + input / LANES][input % LANES][output % LANES] = *value;
+            panel[input / LANES][input % LANES][output] = *value;
         }
     }
-    tiles
 }
 
-fn quantize(tiles: &[Tile<f32>], blocks: usize) -> Numbers {
-    let mut quantized = Vec::with_capacity(tiles.len());
-    let mut scales = Vec::new();
-    for group in tiles.chunks_exact(blocks).flat_map(|panel| panel.chunks(GROUP_TILES)) {
+/// Appends a panel's tiles with their scales.
+fn quantize(panel: &[Tile<f32>], tiles: &mut Vec<Tile<i8>>, scales: &mut Vec<[f32; LANES]>) {
+    for group in panel.chunks(GROUP_TILES) {
         let mut highest = [0.0_f32; LANES];
         for row in group.iter().flatten() {
             for (h, v) in highest.iter_mut().zip(row) {
@@ -122,12 +147,11 @@ fn quantize(tiles: &[Tile<f32>], blocks: usize) -> Numbers {
             }
         }
         let step = highest.map(|h| if h > 0.0 { h / INT8_HIGHEST } else { 1.0 });
-        quantized.extend(group.iter().map(|tile| {
+        tiles.extend(group.iter().map(|tile| {
             tile.map(|row| std::array::from_fn(|n| (row[n] / step[n]).round_ties_even() as i8))
         }));
         scales.push(step);
     }
-    Numbers::Int8 { tiles: quantized, scales }
 }
 
 /// One product under way.
@@ -333,6 +357,25 @@ mod tests {
         let mut added = vec![2.0; 16];
         matrix.apply(&x, &mut added, Store::Add);
         assert!(set.iter().zip(&added).all(|(s, a)| *a == 2.0 + s));
+    }
+
+    #[test]
+    fn pieces_of_a_matrix_are_the_whole() {
+        let (outputs, inputs) = (83, 96);
+        let (weight, x) = (noise(outputs * inputs, 8), noise(5 * inputs, 9));
+        for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
+            let says = |matrix: &Matrix| {
+                let mut y = vec![0.0; 5 * outputs];
+                matrix.apply(&x, &mut y, Store::Set);
+                y
+            };
+            let whole = says(&Matrix::pack(&weight, inputs, precision));
+            let mut pieces = Matrix::empty(inputs, precision);
+            for rows in weight.chunks(2 * LANES * inputs) {
+                pieces.extend(rows);
+            }
+            assert_eq!((pieces.outputs(), says(&pieces)), (outputs, whole));
+        }
     }
 
     #[test]

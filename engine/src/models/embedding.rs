@@ -1,6 +1,7 @@
-//! The embedding table: a row of the residual stream for each id. Rows that the grammar cannot reach may be left on disk.
+//! The embedding table: a row of the residual stream for each id. Rows that the grammar cannot reach may be left on disk, and
+//! numbers of 16 bits stay as they are until a row is read.
 
-use codecs::weights::{LoadError, Weights};
+use codecs::weights::{Floats, LoadError, Weights};
 
 /// Where most models have it.
 pub(crate) const EMBEDDING: &str = "model.embed_tokens.weight";
@@ -9,7 +10,7 @@ const DROPPED: u32 = u32::MAX;
 
 /// Rows of the table, found by id.
 pub(crate) struct Embedding {
-    rows: Vec<f32>,
+    rows: Floats,
     width: usize,
     /// Row of each id, [`DROPPED`] where there is none.
     place: Vec<u32>,
@@ -28,13 +29,13 @@ impl Embedding {
     ) -> Result<Self, LoadError> {
         let [vocabulary, width] = shape;
         let Some(kept) = kept else {
-            let rows = weights.f32(name, &shape)?;
-            return Ok(Self { rows, width, place: (0..vocabulary as u32).collect() });
+            let all: Vec<u32> = (0..vocabulary as u32).collect();
+            return Ok(Self { rows: weights.float_rows(name, &shape, &all)?, width, place: all });
         };
         let mut ids = kept.to_vec();
         ids.sort_unstable();
         ids.dedup();
-        let rows = weights.f32_rows(name, &shape, &ids)?;
+        let rows = weights.float_rows(name, &shape, &ids)?;
         let mut place = vec![DROPPED; vocabulary];
         for (row, id) in ids.into_iter().enumerate() {
             place[id as usize] = row as u32;
@@ -52,10 +53,28 @@ impl Embedding {
         self.place.len()
     }
 
-    /// The row of an id, `None` when it is beyond the vocabulary or was dropped.
-    pub(crate) fn row(&self, id: u32) -> Option<&[f32]> {
-        let row = *self.place.get(id as usize)?;
-        let start = row as usize * self.width;
-        (row != DROPPED).then(|| &self.rows[start..start + self.width])
+    /// Whether an id has a row: it is in the vocabulary and was not dropped.
+    pub(crate) fn knows(&self, id: u32) -> bool {
+        self.place.get(id as usize).is_some_and(|row| *row != DROPPED)
+    }
+
+    /// Appends the row of an id.
+    ///
+    /// # Panics
+    /// When it has none: ids are checked before a forward.
+    pub(crate) fn append(&self, id: u32, x: &mut Vec<f32>) {
+        let start = x.len();
+        x.resize(start + self.width, 0.0);
+        self.add(id, &mut x[start..]);
+    }
+
+    /// Adds the row of an id to `x`.
+    ///
+    /// # Panics
+    /// As [`Embedding::append`].
+    pub(crate) fn add(&self, id: u32, x: &mut [f32]) {
+        assert!(self.knows(id), "ids were checked before the forward; this is a bug");
+        let start = self.place[id as usize] as usize * self.width;
+        self.rows.add_to(start, x);
     }
 }

@@ -105,9 +105,10 @@ impl Reference {
         let (sequences, tokens) = (ids.len(), ids.first().map_or(0, Vec::len));
         let mut rows = Vec::new();
         for &id in ids.iter().flatten() {
-            let row = self.embedding.row(id);
-            let row = row.ok_or_else(|| candle_core::Error::Msg(format!("id {id} has no row")))?;
-            rows.extend_from_slice(row);
+            if !self.embedding.knows(id) {
+                return Err(candle_core::Error::Msg(format!("id {id} has no row")));
+            }
+            self.embedding.append(id, &mut rows);
         }
         let shape = (sequences, tokens, self.config.backbone.hidden);
         let mut x = Tensor::from_vec(rows, shape, &Device::Cpu)?;

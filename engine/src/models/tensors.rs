@@ -49,8 +49,20 @@ impl LayerTensors {
         backbone: &Backbone,
         index: usize,
     ) -> Result<Self, LoadError> {
+        Self::get(backbone, index, &|name, shape| weights.f32(name, shape))
+    }
+
+    /// Gets each tensor of layer `index` by its name and shape.
+    ///
+    /// # Errors
+    /// The first that `get` gives.
+    pub(crate) fn get(
+        backbone: &Backbone,
+        index: usize,
+        get: &dyn Fn(&str, &[usize]) -> Result<Vec<f32>, LoadError>,
+    ) -> Result<Self, LoadError> {
         let get = |name: &str, shape: &[usize]| {
-            weights.f32(&format!("{}model.layers.{index}.{name}.weight", backbone.prefix), shape)
+            get(&format!("{}model.layers.{index}.{name}.weight", backbone.prefix), shape)
         };
         let norm = |blocks: &[Block], name: &str, width: usize| {
             blocks.contains(&backbone.block).then(|| get(name, &[width])).transpose()
@@ -93,7 +105,12 @@ impl LayerTensors {
 /// # Errors
 /// As [`LayerTensors::read`].
 pub(crate) fn final_norm(weights: &Weights, backbone: &Backbone) -> Result<Vec<f32>, LoadError> {
-    weights.f32(&format!("{}model.norm.weight", backbone.prefix), &[backbone.hidden])
+    weights.f32(&final_norm_name(backbone), &[backbone.hidden])
+}
+
+/// Where the norm behind the last layer is.
+pub(crate) fn final_norm_name(backbone: &Backbone) -> String {
+    format!("{}model.norm.weight", backbone.prefix)
 }
 
 impl HeadTensors {

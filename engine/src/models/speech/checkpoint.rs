@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use codecs::weights::{LoadError, Weights};
 
-use super::{Family, SpeechConfig};
+use super::{Audit, SpeechConfig};
 
 /// Endings of the files that torch saves.
 const CHECKPOINTS: [&str; 3] = ["pt", "pth", "bin"];
@@ -14,36 +14,20 @@ const TRAINED: &str = "module.";
 /// Opens a folder: its configuration and its tensors, which are not read yet.
 ///
 /// # Errors
-/// A file that is missing or damaged, no weights or several, a configuration that does not hold, or a tensor that the model does
-/// not have.
+/// A file that is missing or damaged, no weights or several, a configuration that does not hold, tensors that are missing or of
+/// another shape, or that the model does not have.
 pub fn open_model(folder: &Path) -> Result<(SpeechConfig, Weights), LoadError> {
     let config = SpeechConfig::read(&folder.join("config.json"))?;
     let mut weights = Weights::open(&weight_file(folder)?)?;
     if weights.names().any(|name| name.starts_with(TRAINED)) {
         weights = weights.with_prefix(TRAINED);
     }
-    let known: &[&str] = match config.family {
-        Family::Text => return Ok((config, weights)),
-        // What hears, what speaks and what weighs a loss are other parts of the same file.
-        Family::Bagpiper(_) => &[
-            "model.",
-            "lm_head.",
-            "stream_emb.",
-            "adaptor.",
-            "multimodal_io_dict.",
-            "vocab_weight",
-        ],
-        Family::OpusLm(_) => &["corelm.", "criterion."],
-    };
-    let stranger = weights.names().find(|name| !known.iter().any(|k| name.starts_with(k)));
-    match stranger.map(str::to_owned) {
-        Some(name) => Err(LoadError::tensor(weights.file(), name, "the model has no such tensor")),
-        None => Ok((config, weights)),
-    }
+    Audit::new(&weights, &config).check(&weights)?;
+    Ok((config, weights))
 }
 
 /// Safetensors where there are any, else the one checkpoint.
-fn weight_file(folder: &Path) -> Result<PathBuf, LoadError> {
+pub(crate) fn weight_file(folder: &Path) -> Result<PathBuf, LoadError> {
     let safe = ["model.safetensors", "model.safetensors.index.json"];
     if safe.iter().any(|name| folder.join(name).is_file()) {
         return Ok(folder.to_path_buf());

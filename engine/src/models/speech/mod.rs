@@ -8,6 +8,7 @@
 //! W h is the same for all streams, so it is taken once, and a stream's logits are its ids' part of it, with W es, which
 //! never changes, added. Most rows of W are text, which nothing looks at while a sound is said: they are a matrix of their own.
 
+mod audit;
 mod checkpoint;
 mod config;
 mod heard;
@@ -25,9 +26,14 @@ use crate::kernels::matrix::{Matrix, Store};
 use crate::layout::NOTHING;
 use crate::streams::Outputs;
 
+pub use audit::Audit;
 pub use checkpoint::open_model;
+pub(crate) use checkpoint::weight_file;
 pub use config::{Family, SpeechConfig};
 pub use heard::{Clip, Heard};
+
+/// Rows of W that are held as `f32` together: whole panels.
+const BLOCK_ROWS: usize = 4096;
 
 /// A speech language model on the CPU.
 pub type SpeechLm = Fast<SpeechEnds>;
@@ -111,34 +117,37 @@ impl SpeechEnds {
         let shape = [vocabulary, hidden];
         let embedding = Embedding::read(weights, names.embedding, shape, options.kept_ids)?;
         loaded(embedding.len());
-        let head = weights.f32(if config.tied { names.embedding } else { names.head }, &shape)?;
-        if !config.tied {
-            loaded(head.len());
-        }
         let shifts = names.read_shifts(weights, config)?;
         loaded(shifts.len());
+        let name = if config.tied { names.embedding } else { names.head };
+        let rows = HeadRows { weights, name, shape };
+        let mut read = |numbers: usize| loaded(if config.tied { 0 } else { numbers });
+        let text_ids = config.text().unwrap_or(vocabulary..vocabulary);
+        let symbols = rows.all(&[0..text_ids.start, text_ids.end..vocabulary])?;
+        read(symbols.len());
+        let head = Matrix::pack(&symbols, hidden, options.precision);
+        drop(symbols);
+        let mut text = Matrix::empty(hidden, options.precision);
+        rows.each(&text_ids, |block| {
+            read(block.len());
+            text.extend(block);
+        })?;
         let bias = |ids: Range<usize>, stream: usize| {
-            let shift = &shifts[stream * hidden..][..hidden];
-            ids.map(|id| dot(&head[id * hidden..][..hidden], shift)).collect::<Vec<f32>>()
+            rows.dots(&ids, &shifts[stream * hidden..][..hidden])
         };
         let (mut others, mut outputs) = (Vec::new(), vocabulary);
         for (i, ids) in config.other_heads().into_iter().enumerate() {
             let ids = ids.start as usize..ids.end as usize;
             outputs += ids.len();
-            others.push(StreamHead { bias: bias(ids.clone(), i + 1), ids });
+            others.push(StreamHead { bias: bias(ids.clone(), i + 1)?, ids });
         }
-        let text_ids = config.text().unwrap_or(vocabulary..vocabulary);
-        let of = |ids: &Range<usize>| ids.start * hidden..ids.end * hidden;
-        let pack = |rows: &[f32]| Matrix::pack(rows, hidden, options.precision);
-        let rest = [0..text_ids.start, text_ids.end..vocabulary];
-        let symbols = rest.each_ref().map(|ids| &head[of(ids)]).concat();
         Ok(Self {
             embedding,
             heard: Heard::new(hidden),
             nothing_counts: matches!(config.family, Family::OpusLm(_)),
-            bias: if names.first_counts { bias(0..vocabulary, 0) } else { Vec::new() },
-            head: pack(&symbols),
-            text: (!text_ids.is_empty()).then(|| pack(&head[of(&text_ids)])),
+            bias: if names.first_counts { bias(0..vocabulary, 0)? } else { Vec::new() },
+            head,
+            text: (!text_ids.is_empty()).then_some(text),
             text_ids,
             vocabulary,
             others,
@@ -147,9 +156,37 @@ impl SpeechEnds {
     }
 }
 
-impl SpeechEnds {
-    fn row(&self, id: u32) -> &[f32] {
-        self.embedding.row(id).expect("ids were checked before the forward; this is a bug")
+/// Rows of W on disk, read a block at a time: all of them as `f32` would be more than everything else that is held.
+struct HeadRows<'a> {
+    weights: &'a Weights,
+    name: &'static str,
+    shape: [usize; 2],
+}
+
+impl HeadRows<'_> {
+    fn each(&self, ids: &Range<usize>, mut take: impl FnMut(&[f32])) -> Result<(), LoadError> {
+        for start in ids.clone().step_by(BLOCK_ROWS) {
+            let block = start..ids.end.min(start + BLOCK_ROWS);
+            take(&self.weights.f32_range(self.name, &self.shape, block)?);
+        }
+        Ok(())
+    }
+
+    /// Those of symbols and codes are few enough to be held at once.
+    fn all(&self, ids: &[Range<usize>]) -> Result<Vec<f32>, LoadError> {
+        let mut rows = Vec::new();
+        for ids in ids {
+            self.each(ids, |block| rows.extend_from_slice(block))?;
+        }
+        Ok(rows)
+    }
+
+    fn dots(&self, ids: &Range<usize>, shift: &[f32]) -> Result<Vec<f32>, LoadError> {
+        let mut dots = Vec::with_capacity(ids.len());
+        self.each(ids, |block| {
+            dots.extend(block.chunks_exact(shift.len()).map(|row| dot(row, shift)))
+        })?;
+        Ok(dots)
     }
 }
 
@@ -197,7 +234,7 @@ impl Ends for SpeechEnds {
     }
 
     fn knows(&self, id: u32) -> bool {
-        self.embedding.row(id).is_some() || self.heard.with(id, |_| ()).is_some()
+        self.embedding.knows(id) || self.heard.with(id, |_| ()).is_some()
     }
 
     fn embed(&self, batch: &Batch, token: usize, x: &mut Vec<f32>) {
@@ -207,11 +244,11 @@ impl Ends for SpeechEnds {
         if self.heard.with(id, |row| x.extend_from_slice(row)).is_some() {
             return;
         }
-        x.extend_from_slice(self.row(id));
+        self.embedding.append(id, x);
         let others = self.others.len();
         for &id in &batch.beside[token * others..(token + 1) * others] {
             if id != NOTHING || self.nothing_counts {
-                add(&mut x[start..], self.row(id));
+                self.embedding.add(id, &mut x[start..]);
             }
         }
     }

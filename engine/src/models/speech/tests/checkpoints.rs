@@ -123,3 +123,76 @@ fn folders_without_weights_with_several_or_with_strange_ones_are_refused() {
     let text = refuse(&[("a.pth", other)]);
     assert!(text.contains("a.pth") && text.contains("no such tensor"), "{text}");
 }
+
+/// A folder with the golden model, of which some tensors are changed.
+fn changed(
+    model: &str,
+    change: impl Fn(&str, Vec<usize>) -> Option<(String, Vec<usize>)>,
+) -> tempfile::TempDir {
+    let folder = folder(model, &[]);
+    let bytes = std::fs::read(fixture(model).join("model.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let views = file.tensors().into_iter().filter_map(|(name, view)| {
+        let (name, shape) = change(&name, view.shape().to_vec())?;
+        let bytes = &view.data()[..shape.iter().product::<usize>() * 4];
+        let view = safetensors::tensor::TensorView::new(view.dtype(), shape, bytes).unwrap();
+        Some((name, view))
+    });
+    let bytes = safetensors::serialize(views, None).unwrap();
+    std::fs::write(folder.path().join("model.safetensors"), bytes).unwrap();
+    folder
+}
+
+#[test]
+fn everything_that_is_wrong_with_a_checkpoint_is_told_at_once() {
+    let folder = changed("speechlm_tiny/bagpiper", |name, mut shape| {
+        match name {
+            "model.layers.1.mlp.up_proj.weight" | "lm_head.weight" => return None,
+            "model.norm.weight" => shape = vec![60],
+            "model.layers.0.self_attn.q_norm.weight" => {
+                return Some(("model.layers.0.self_attn.qnorm.weight".to_owned(), shape));
+            }
+            _ => {}
+        }
+        Some((name.to_owned(), shape))
+    });
+    let text = open_model(folder.path()).err().unwrap().to_string();
+    for part in [
+        "model.safetensors: missing: lm_head.weight, model.layers.0.self_attn.q_norm.weight, model.layers.1.mlp.up_proj.weight",
+        "; of another shape: model.norm.weight is [60], not [64]",
+        "; the model has no such tensor: model.layers.0.self_attn.qnorm.weight",
+    ] {
+        assert!(text.contains(part), "{text}\nexpected {part}");
+    }
+    let folder = changed("speechlm_tiny/opuslm", |name, shape| {
+        (!name.contains("mlp")).then(|| (name.to_owned(), shape))
+    });
+    let text = open_model(folder.path()).err().unwrap().to_string();
+    assert!(
+        text.contains("missing: corelm.decoders.model.layers.0.mlp.down_proj.weight"),
+        "{text}"
+    );
+    // As many vectors of streams as there are streams, or more.
+    let folder = changed("speechlm_tiny/opuslm", |name, shape| {
+        let shape = if name == "corelm.head_emb.weight" { vec![8, 64] } else { shape };
+        Some((name.to_owned(), shape))
+    });
+    let text = open_model(folder.path()).err().unwrap().to_string();
+    assert!(text.contains("corelm.head_emb.weight is [8, 64], not [9, 64]"), "{text}");
+}
+
+#[test]
+fn what_is_not_read_of_a_checkpoint_is_known() {
+    let (config, weights) = open_model(&fixture("speechlm_tiny/bagpiper")).unwrap();
+    let audit = Audit::new(&weights, &config);
+    assert_eq!(
+        audit.unused,
+        ["adaptor.continuous_audio.bias", "adaptor.continuous_audio.weight", "vocab_weight"]
+    );
+    let groups = [("adaptor.continuous_audio".to_owned(), 2), ("vocab_weight".to_owned(), 1)];
+    assert_eq!(audit.unused_groups(), groups);
+    assert_eq!(audit.needed.len() + audit.unused.len(), weights.names().count());
+    let long = Audit { missing: (0..20).map(|i| format!("t{i}")).collect(), ..Audit::default() };
+    let text = long.check(&weights).unwrap_err().to_string();
+    assert!(text.ends_with("t6, t7 and 12 more"), "{text}");
+}
