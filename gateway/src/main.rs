@@ -7,7 +7,9 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use gateway::commands::{self, CommandError, bench, check, fetch, key, say, serve, text, voices};
+use gateway::commands::{
+    self, CommandError, bench, check, convert, fetch, key, say, serve, text, voices,
+};
 use gateway::config::{Config, Flags, LogFormat};
 use tracing_subscriber::EnvFilter;
 
@@ -38,6 +40,8 @@ enum Command {
     Voices(voices::Args),
     /// Load a bundle and say what is in it, or what is wrong with it
     Check(check::Args),
+    /// Make a bundle of a published checkpoint of a speech language model
+    Convert(convert::Args),
     /// Draw an API key: the key on standard error, its line for the file of keys on standard output
     Key(key::Args),
     /// Download a bundle, or list one for others to download
@@ -73,6 +77,7 @@ fn run(cli: &Cli) -> Result<(), CommandError> {
         Some(Command::Text(args)) => text::run(args, &config),
         Some(Command::Voices(args)) => voices::run(args, &config),
         Some(Command::Check(args)) => check::run(args, &config),
+        Some(Command::Convert(args)) => convert::run(args),
         Some(Command::Key(args)) => key::run(args),
         Some(Command::Fetch(args)) => fetch::run(args),
     }

@@ -6,6 +6,7 @@
 //! ```
 //! What a speech language model is made of is told in [`speech`].
 
+pub(crate) mod control;
 mod manifest;
 mod object;
 mod reach;
@@ -328,7 +329,7 @@ fn open_codec(root: &Path, entry: &CodecEntry) -> Result<Codec, LoadError> {
     }
 }
 
-fn read_bytes(file: &Path) -> Result<Vec<u8>, LoadError> {
+pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>, LoadError> {
     std::fs::read(file).map_err(|source| LoadError::Io { file: file.to_path_buf(), source })
 }
 

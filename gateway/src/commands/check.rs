@@ -1,16 +1,18 @@
 //! `dovecote check`: loads a bundle as the engine would, and says what is in it or what is wrong with it.
 
+mod speech;
+
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use engine::bundle::{Bundle, Codec};
-use engine::{Inspection, inspect};
+use engine::bundle::{Bundle, Codec, Opened};
+use engine::{Inspection, StartError, inspect};
 use serde_json::{Value, json};
 
 use super::progress::Progress;
 use super::text::lexicons;
-use super::{CommandError, licence_line, open_bundle, print, tell};
+use super::{CommandError, licence, licence_line, open_any_bundle, print, tell};
 use crate::config::Config;
 use crate::locks::Locks;
 
@@ -33,17 +35,39 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     Locks::new(&config.gateway)?;
     lexicons(&config.gateway.lexicon)?;
     let path = args.path.clone().or_else(|| config.bundle.clone());
-    let bundle = open_bundle(&Config { bundle: path, ..config.clone() })?;
-    tell(&licence_line(&bundle));
     let progress = Progress::loading(io::stderr().is_terminal());
-    let found = inspect(&bundle, &mut |p| progress.loaded(p.loaded, p.total))?;
-    progress.finish();
-    let gpus = gpus();
-    if args.json {
-        print(&format!("{:#}\n", as_json(&bundle, &found, &gpus)))
-    } else {
-        print(&as_text(&bundle, &found, &gpus))
+    let mut loaded = |p: engine::Progress| progress.loaded(p.loaded, p.total);
+    match open_any_bundle(&Config { bundle: path, ..config.clone() })? {
+        Opened::Voice(bundle) => {
+            tell(&licence_line(&bundle));
+            let found = inspect(&bundle, &mut loaded)?;
+            progress.finish();
+            let gpus = gpus();
+            report(
+                args.json,
+                || as_json(&bundle, &found, &gpus),
+                || as_text(&bundle, &found, &gpus),
+            )
+        }
+        Opened::Speech(bundle) => {
+            tell(&licence(&bundle.manifest.name, &bundle.manifest.license));
+            let found = bundle.inspect(&mut loaded).map_err(StartError::from)?;
+            progress.finish();
+            report(
+                args.json,
+                || speech::as_json(&bundle, &found),
+                || speech::as_text(&bundle, &found),
+            )
+        }
     }
+}
+
+fn report(
+    json: bool,
+    as_json: impl FnOnce() -> Value,
+    as_text: impl FnOnce() -> String,
+) -> Result<(), CommandError> {
+    if json { print(&format!("{:#}\n", as_json())) } else { print(&as_text()) }
 }
 
 /// The GPUs in words, or why there are none; nothing in a build that cannot use any.

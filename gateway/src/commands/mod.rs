@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod convert;
 pub mod fetch;
 pub mod key;
 mod progress;
@@ -15,7 +16,8 @@ pub mod voices;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use engine::bundle::{Bundle, Opened};
+use engine::bundle::speech::ConvertError;
+use engine::bundle::{self, Bundle, Opened};
 use engine::{Failure, StartError};
 
 use crate::config::{Config, ConfigError};
@@ -55,6 +57,9 @@ pub enum CommandError {
     /// The engine could not go on.
     #[error(transparent)]
     Failed(#[from] Failure),
+    /// A checkpoint that no bundle can be made of.
+    #[error(transparent)]
+    Convert(#[from] ConvertError),
     /// A bundle that cannot be fetched.
     #[error(transparent)]
     Fetch(#[from] fetch::FetchError),
@@ -93,10 +98,11 @@ impl CommandError {
             | Self::Config(_)
             | Self::Locks(_)
             | Self::NoBundle { .. }
-            | Self::Start(_) => 2,
+            | Self::Start(_)
+            | Self::Convert(ConvertError::Load(_) | ConvertError::NotEmpty(_)) => 2,
             Self::Request(engine::Error::Option { .. }) => 2,
             Self::Request(_) | Self::Failed(_) | Self::Encode(_) | Self::Bench(_) => 1,
-            Self::Io { .. } | Self::Batch { .. } | Self::Fetch(_) => 1,
+            Self::Io { .. } | Self::Batch { .. } | Self::Fetch(_) | Self::Convert(_) => 1,
             Self::ReaderGone => 0,
         }
     }
@@ -146,8 +152,13 @@ fn open_bundle(config: &Config) -> Result<Bundle, CommandError> {
 fn open_bundles(config: &Config) -> Result<Vec<Opened>, CommandError> {
     let first = bundle_root(config)?;
     let roots = std::iter::once(&first).chain(&config.more_bundles);
-    let open = |root: &PathBuf| Ok(engine::bundle::open(root).map_err(StartError::from)?);
+    let open = |root: &PathBuf| Ok(bundle::open(root).map_err(StartError::from)?);
     roots.map(open).collect()
+}
+
+/// As [`open_bundle`], for commands that take every family.
+fn open_any_bundle(config: &Config) -> Result<Opened, CommandError> {
+    Ok(bundle::open(&bundle_root(config)?).map_err(StartError::from)?)
 }
 
 /// The folder of the bundle that the settings name, else of the bundled voice.
@@ -172,7 +183,11 @@ fn bundled_voice() -> Result<PathBuf, CommandError> {
 
 /// The line that is shown wherever a bundle is loaded.
 fn licence_line(bundle: &Bundle) -> String {
-    format!("{}: {}", bundle.manifest.name, bundle.manifest.license)
+    licence(&bundle.manifest.name, &bundle.manifest.license)
+}
+
+fn licence(name: &str, license: &str) -> String {
+    format!("{name}: {license}")
 }
 
 fn list(paths: &[PathBuf]) -> String {

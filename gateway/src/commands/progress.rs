@@ -5,6 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::speed::Stopwatch;
 
 const LOADING: &str = "loading  [{bar:40}] {human_pos} of {human_len} parameters";
+const WRITING: &str = "writing {spinner} {binary_bytes}";
 const FETCHING: &str = "fetching [{bar:40}] {binary_bytes} of {binary_total_bytes}, {eta} left";
 const SPEAKING: &str = "speaking {spinner} {msg}";
 
@@ -24,6 +25,11 @@ impl Progress {
         let progress = Self::new(visible, FETCHING);
         progress.bar.set_length(bytes);
         progress
+    }
+
+    /// Bytes being written.
+    pub(super) fn writing(visible: bool) -> Self {
+        Self::new(visible, WRITING)
     }
 
     /// More bytes; fewer, where some come once more.

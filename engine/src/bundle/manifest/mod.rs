@@ -8,7 +8,7 @@
 
 mod read;
 
-pub(super) use read::{at_least, check_format, inside, verbalizer};
+pub(super) use read::{at_least, check_format, inside};
 
 use std::ops::RangeInclusive;
 
@@ -159,6 +159,12 @@ pub struct Verbalizer {
     pub path: String,
     /// The text that tells it what to do; it is not among its weights.
     pub instruction: String,
+    /// What stands between the text and its answer. Default: an empty thought.
+    pub closing: String,
+    /// Tokens of instruction, text and answer together, at most. Default: 480.
+    pub context_tokens: usize,
+    /// How long the answers to a text are waited for, in milliseconds; then the rules speak it. Default: 2000.
+    pub timeout_ms: u64,
 }
 
 impl Manifest {

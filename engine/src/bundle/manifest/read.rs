@@ -16,6 +16,10 @@ use crate::sampler::Sampling;
 use crate::text::ids::{IdError, Language};
 use crate::text::{CHUNK_CHARS, Conventions, LOOKAHEAD_CHARS};
 
+/// What Qwen3 reads where it is to answer without thinking.
+const VERBALIZER_CLOSING: &str = "<think>\n\n</think>\n\n";
+const VERBALIZER_TOKENS: usize = 480;
+const VERBALIZER_TIMEOUT_MS: u64 = 2000;
 /// The one version of the format.
 const FORMAT: u32 = 1;
 
@@ -233,8 +237,7 @@ fn voices(
     Ok(voices)
 }
 
-/// The model that verbalises, where a bundle has one.
-pub(in crate::bundle) fn verbalizer(o: &mut Object<'_>) -> Result<Option<Verbalizer>, LoadError> {
+fn verbalizer(o: &mut Object<'_>) -> Result<Option<Verbalizer>, LoadError> {
     let Some(mut v) = o.optional("verbalizer")? else { return Ok(None) };
     let path = v.need("path")?;
     let verbalizer = Verbalizer {
@@ -245,6 +248,9 @@ pub(in crate::bundle) fn verbalizer(o: &mut Object<'_>) -> Result<Option<Verbali
                 "missing: the text that instructs the model is not in its weights",
             )
         })?,
+        closing: v.take("closing")?.unwrap_or_else(|| VERBALIZER_CLOSING.to_owned()),
+        context_tokens: at_least(&mut v, "context_tokens", VERBALIZER_TOKENS, 1)?,
+        timeout_ms: v.take("timeout_ms")?.unwrap_or(VERBALIZER_TIMEOUT_MS),
     };
     v.finish()?;
     Ok(Some(verbalizer))
@@ -387,7 +393,7 @@ mod tests {
             "characters_per_second": [5, 6.5], "output_gain": 2, "prompt_frames": [8, 8, 4, 2],
             "chunk_characters": 200, "lookahead_characters": 20, "notes": ["n"],
             "voices": [{"name": "a"}, {"name": "b", "language": "german", "prompt": "voices/b.json"}],
-            "verbalizer": {"path": "verbalizer", "instruction": "Write it out."},
+            "verbalizer": {"path": "verbalizer", "instruction": "Write it out.", "closing": "Answer:", "context_tokens": 99, "timeout_ms": 7},
         });
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let m = read(&all).unwrap();
@@ -396,7 +402,10 @@ mod tests {
         assert_eq!(m.silence.retry_bias, -0.3);
         assert_eq!(m.voices[0].language, Language::German);
         assert_eq!(m.voices[1].prompt.as_deref(), Some("voices/b.json"));
-        assert_eq!(m.verbalizer.unwrap().instruction, "Write it out.");
+        let verbalizer = m.verbalizer.unwrap();
+        assert_eq!(verbalizer.instruction, "Write it out.");
+        assert_eq!(verbalizer.closing, "Answer:");
+        assert_eq!((verbalizer.context_tokens, verbalizer.timeout_ms), (99, 7));
     }
 
     /// Each value in place of a field gives an error that says this.
@@ -485,6 +494,11 @@ mod tests {
             ("default_voice", json!("b"), "field `default_voice`: `b` is none of default"),
             ("verbalizer", json!({"path": "v"}), "field `verbalizer.instruction`: missing"),
             ("verbalizer", json!({"instruction": "i"}), "field `verbalizer.path`: missing"),
+            (
+                "verbalizer",
+                json!({"path": "v", "instruction": "i", "context_tokens": 0}),
+                "field `verbalizer.context_tokens`: is 0",
+            ),
         ]);
     }
 }

@@ -9,7 +9,7 @@ use codecs::weights::LoadError;
 use super::{SpeechBundle, SpeechManifest, SpeechVoice, TextIds};
 use crate::kernels::matrix::Precision;
 use crate::models::fast;
-use crate::models::speech::{Family, SpeechConfig, SpeechLm, open_model};
+use crate::models::speech::{Audit, Family, SpeechConfig, SpeechLm, open_model};
 use crate::start::Progress;
 use crate::turn::Model;
 
@@ -20,6 +20,23 @@ pub struct LoadOptions {
     pub precision: Precision,
     /// Threads that share the rows of a batch.
     pub pool: Option<Arc<rayon::ThreadPool>>,
+}
+
+/// What loading all of a bundle showed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inspected {
+    /// Transformer layers.
+    pub layers: usize,
+    /// Numbers of the network.
+    pub parameters: usize,
+    /// Streams of codes.
+    pub streams: usize,
+    /// Bytes of one token's keys and values in all layers, as `f32`.
+    pub token_bytes: usize,
+    /// Tokens that the network was made for.
+    pub context_tokens: usize,
+    /// Tensors that are not read, by what their names begin with, and how many those are.
+    pub unused: Vec<(String, usize)>,
 }
 
 /// A model that can be run.
@@ -50,6 +67,25 @@ impl Speech {
 }
 
 impl SpeechBundle {
+    /// Loads every part, and keeps nothing.
+    ///
+    /// # Errors
+    /// As [`SpeechBundle::load`].
+    pub fn inspect(&self, progress: &mut dyn FnMut(Progress)) -> Result<Inspected, LoadError> {
+        let (config, weights) = open_model(&self.model_folder())?;
+        let unused = Audit::new(&weights, &config).unused_groups();
+        self.load(&LoadOptions { precision: Precision::F32, pool: None }, progress)?;
+        let backbone = &config.backbone;
+        Ok(Inspected {
+            layers: backbone.layers,
+            parameters: config.parameters(),
+            streams: config.streams(),
+            token_bytes: 2 * backbone.layers * backbone.kv_width() * size_of::<f32>(),
+            context_tokens: backbone.max_positions,
+            unused,
+        })
+    }
+
     /// Builds the networks. `progress` hears of the model's parameters as they are loaded; the codec is a small part beside
     /// them.
     ///

@@ -13,8 +13,7 @@ use std::path::Path;
 use codecs::streaming;
 use codecs::weights::LoadError;
 
-use crate::bundle::Verbalizer;
-use crate::bundle::manifest::{at_least, check_format, inside, verbalizer};
+use crate::bundle::manifest::{at_least, check_format, inside};
 use crate::bundle::object::Object;
 use crate::sampler::Sampling;
 
@@ -144,8 +143,6 @@ pub struct SpeechManifest {
     pub license: String,
     /// What a user should know of the model's limits. Default: nothing.
     pub notes: Vec<String>,
-    /// A language model that writes text as it is spoken. Default: none.
-    pub verbalizer: Option<Verbalizer>,
 }
 
 /// A codec's place in the bundle.
@@ -234,7 +231,6 @@ impl SpeechManifest {
             voices: voices(&mut o)?,
             license: o.need("license")?,
             notes: o.take("notes")?.unwrap_or_default(),
-            verbalizer: verbalizer(&mut o)?,
         };
         if manifest.sampling.guidance != 1.0 && !manifest.null_trained {
             return Err(o.wrong("sampling.cfg", "guidance needs `null_trained`"));
@@ -396,7 +392,6 @@ mod tests {
                 "min_rows": 4, "max_text": 5, "max_frames": 6,
             },
             "voices": [{"name": "a", "prompt": "a.json"}], "notes": ["n"],
-            "verbalizer": {"path": "v", "instruction": "i"},
         });
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let m = read(&all).unwrap();
@@ -411,7 +406,6 @@ mod tests {
             panic!("{:?}", m.audio_input)
         };
         assert_eq!(m.voices[0].prompt, "a.json");
-        assert_eq!(m.verbalizer.unwrap().path, "v");
         all["audio_input"] = json!({"kind": "qwen3-omni", "normalize": false});
         let input =
             AudioInput::Qwen3Omni { path: "audio".into(), normalize: false, max_seconds: 30.0 };

@@ -7,6 +7,7 @@
 //! ```
 //! Opening reads configurations and headers; loading builds the networks.
 
+mod convert;
 mod load;
 mod manifest;
 mod text;
@@ -18,7 +19,8 @@ use std::sync::Arc;
 use codecs::streaming;
 use codecs::weights::LoadError;
 
-pub use load::{LoadOptions, Speech};
+pub use convert::{Convert, ConvertError, Converted, convert};
+pub use load::{Inspected, LoadOptions, Speech};
 pub use manifest::{
     AudioInput, CodecEntry, FAMILY, Kind, SpeechManifest, SpeechSampling, Task, VoiceEntry,
 };

@@ -66,6 +66,17 @@ fn both_kinds_load_and_run() {
 }
 
 #[test]
+fn an_inspection_tells_sizes_and_what_is_not_read() {
+    let bundle = SpeechBundle::open(&fixture("bundles/bagpiper")).unwrap();
+    let found = bundle.inspect(&mut |_| ()).unwrap();
+    assert_eq!((found.layers, found.streams, found.context_tokens), (2, 8, 4096));
+    // Keys and values of two heads of 32 numbers in two layers.
+    assert_eq!(found.token_bytes, 2 * 2 * 64 * 4);
+    let unused = [("adaptor.continuous_audio".to_owned(), 2), ("vocab_weight".to_owned(), 1)];
+    assert_eq!(found.unused, unused);
+}
+
+#[test]
 fn a_family_has_the_machine_of_its_kind() {
     for (name, ending) in [("bagpiper", Ending::Padded), ("opuslm", Ending::Flushed)] {
         let bundle = SpeechBundle::open(&fixture(&format!("bundles/{name}"))).unwrap();

@@ -6,6 +6,7 @@ use std::path::Path;
 use codecs::weights::LoadError;
 use tokenizers::Tokenizer;
 
+use crate::bundle::control::Controls;
 use crate::bundle::read_bytes;
 
 /// A text that cannot be put into ids.
@@ -17,6 +18,7 @@ pub struct TextError(String);
 #[derive(Debug, Clone)]
 pub struct TextIds {
     tokenizer: Tokenizer,
+    controls: Controls,
     ids: Range<u32>,
 }
 
@@ -28,14 +30,13 @@ impl TextIds {
     /// A file that is missing or malformed, or one with more ids than there are.
     pub fn read(file: &Path, ids: Range<u32>) -> Result<Self, LoadError> {
         let parsed = Tokenizer::from_bytes(read_bytes(file)?);
-        let mut tokenizer = parsed.map_err(|e| LoadError::malformed(file, e.to_string()))?;
-        tokenizer.set_encode_special_tokens(true);
+        let tokenizer = parsed.map_err(|e| LoadError::malformed(file, e.to_string()))?;
         let known = tokenizer.get_vocab_size(true);
         if known > ids.len() {
             let reason = format!("{known} ids, the model has {} for text", ids.len());
             return Err(LoadError::field(file, "model.vocab", reason));
         }
-        Ok(Self { tokenizer, ids })
+        Ok(Self { controls: Controls::of(&tokenizer), tokenizer, ids })
     }
 
     /// The tokenizer itself, whose ids begin at 0.
@@ -53,9 +54,13 @@ impl TextIds {
     /// # Errors
     /// What the tokenizer says.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>, TextError> {
-        let encoded = self.tokenizer.encode_fast(text, false);
-        let encoded = encoded.map_err(|e| TextError(e.to_string()))?;
-        Ok(encoded.get_ids().iter().map(|id| id + self.ids.start).collect())
+        let mut ids = Vec::new();
+        for run in self.controls.cut(text) {
+            let encoded = self.tokenizer.encode_fast(run, false);
+            let encoded = encoded.map_err(|e| TextError(e.to_string()))?;
+            ids.extend(encoded.get_ids().iter().map(|id| id + self.ids.start));
+        }
+        Ok(ids)
     }
 
     /// The text of ids; those that are none of text are passed over, and bytes that are no whole character become U+FFFD.
