@@ -38,6 +38,9 @@ pub struct BatchRow {
     pub blocks: Vec<u32>,
     /// Whether the output of the last token is wanted.
     pub logits: bool,
+    /// Where it is: of so many tokens before it, too, the first of them first. Only networks that are asked to confirm what may
+    /// follow have to give them.
+    pub outputs_before: usize,
     /// Whether symbols and codes are all that will be looked at: a network whose logits for text cost much need not make them.
     pub narrow: bool,
     /// Tokens of the sequence, computed or new, of which it is asked how much the last one attends to each, where logits
@@ -48,6 +51,13 @@ pub struct BatchRow {
 impl Batch {
     /// How many rows of logits a forward of this batch returns.
     pub fn outputs(&self) -> usize {
-        self.rows.iter().filter(|r| r.logits).count()
+        self.rows.iter().map(BatchRow::outputs).sum()
+    }
+}
+
+impl BatchRow {
+    /// How many rows of logits it returns.
+    pub fn outputs(&self) -> usize {
+        if self.logits { 1 + self.outputs_before } else { 0 }
     }
 }

@@ -5,6 +5,7 @@
 //! Handle --commands--> engine-step --jobs--> engine-audio --events--> Events (one outbox a context)
 //!        --recordings-> engine-voice --prompt--> back; only where the bundle can hear
 //!        --requests--> engine-hearing --commands--> engine-step; where there is a recording in what a model is to answer
+//!        --texts-> engine-verbalizer --chunks--> engine-step; only where a model puts texts into words
 //! ```
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,9 +22,11 @@ use crate::engine::{Engine, Opening};
 use crate::event::{Events, Outbox, outbox};
 use crate::hearing::{self, Ear, HearingJob, Waiting};
 use crate::load;
-use crate::request::{Manner, Request, Resolver};
+use crate::request::{Manner, Request, Resolver, Written};
 use crate::sound::Stream;
 use crate::stats::{Part, Stats};
+use crate::text::Chunk;
+use crate::verbalizer::{self, Job, Verbalizer};
 use crate::voices::{self, Hearing, LoadedVoice, VoiceError, VoiceJob, VoiceSource};
 use crate::worker::{Command, Worker};
 use crate::{ContextId, Error};
@@ -36,6 +39,8 @@ const COMMANDS: usize = 4096;
 const JOBS: usize = 256;
 /// Recordings that wait to be encoded: seconds of work each, and five megabytes.
 const RECORDINGS: usize = 4;
+/// Texts that wait to be put into words: seconds of work each. What finds no place is spoken by the rules.
+const TEXTS: usize = 16;
 
 /// When a caller that was turned away may ask again: speech turns of agents last some seconds, so a place is soon free.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -51,8 +56,10 @@ pub struct Handle {
     recordings: Option<SyncSender<VoiceJob>>,
     /// None where no model that answers can hear.
     unheard: Option<SyncSender<HearingJob>>,
-    /// Those whose recordings are still to be heard.
+    /// Those whose recordings are still to be heard, or whose texts are still to be put into words.
     waiting: Arc<Waiting>,
+    /// The clock by which texts are waited for.
+    now: Arc<dyn Fn() -> Duration + Send + Sync>,
 }
 
 /// The models that an engine runs, as requests are checked against them.
@@ -66,14 +73,21 @@ pub(crate) struct Models {
     pub(crate) parts: Vec<Part>,
 }
 
+/// What works beside the steps, each on a thread of its own.
+#[derive(Default)]
+pub(crate) struct Helpers {
+    /// Makes prompts of recordings for the first voice bundle.
+    pub(crate) hearing: Option<Hearing>,
+    /// What each model that answers hears with, if anything.
+    pub(crate) ears: Vec<Option<Ear>>,
+    /// Put the texts of some of the voice bundles into words, by their places.
+    pub(crate) verbalizers: Vec<(usize, Verbalizer)>,
+}
+
 impl Handle {
     /// Starts the threads.
-    pub(crate) fn spawn(
-        engine: Engine,
-        models: Models,
-        hearing: Option<Hearing>,
-        ears: Vec<Option<Ear>>,
-    ) -> Self {
+    pub(crate) fn spawn(engine: Engine, mut models: Models, helpers: Helpers) -> Self {
+        let Helpers { hearing, ears, verbalizers } = helpers;
         let (commands, inbox) = sync_channel(COMMANDS);
         let (jobs, todo) = sync_channel(JOBS);
         let stats = Arc::new(Mutex::new(Stats::new(models.parts.clone())));
@@ -96,8 +110,15 @@ impl Handle {
             threads.push(spawn_named("engine-hearing", move || side.run(&todo)));
             unheard
         });
+        let now: Arc<dyn Fn() -> Duration + Send + Sync> = Arc::new(clock());
+        for (voice, verbalizer) in verbalizers {
+            let ((texts, todo), now) = (sync_channel(TEXTS), now.clone());
+            let work = move || verbalizer::run(verbalizer, &todo, &*now);
+            threads.push(spawn_named("engine-verbalizer", work));
+            models.voices[voice].texts = Some(texts);
+        }
         let next_id = AtomicU64::new(0);
-        Self { commands, next_id, stats, threads, models, recordings, unheard, waiting }
+        Self { commands, next_id, stats, threads, models, recordings, unheard, waiting, now }
     }
 
     /// Opens a context; its events come through the second value.
@@ -110,12 +131,20 @@ impl Handle {
             self.admit()?;
         }
         let voice = self.models.voice(request.model.as_deref())?;
+        let texts = voice.texts.as_ref();
+        let written = texts.and_then(|texts| Some((texts, voice.written(&request)?)));
         let (mut settings, source) = voice.resolve(request)?;
         let id = self.next_id();
         voice.sound.enrol(id, &mut settings);
         let stream = voice.sound.stream(id, settings.window.first_frames, settings.seed);
         let stream = stream.expect("the plan was checked when the request was resolved");
-        self.begin(id, Opening::Voice(Box::new(settings), source), stream)
+        let opening = Opening::Voice(Box::new(settings), source);
+        match written {
+            None => self.begin(id, opening, stream),
+            Some((texts, written)) => {
+                Ok(self.begin_in_words(id, (opening, stream), texts, written))
+            }
+        }
     }
 
     /// Opens a context in which a speech language model answers; its events come through the second value. Recordings in the
@@ -177,6 +206,37 @@ impl Handle {
         let (outbox, events) = self.outbox(id);
         self.send(Command::Open { id, opening, stream, outbox })?;
         Ok((id, events))
+    }
+
+    /// Begins a context when its text is put into words; at once, by the rules, where too many wait for that.
+    fn begin_in_words(
+        &self,
+        id: ContextId,
+        (mut opening, stream): (Opening, Stream),
+        texts: &SyncSender<Job>,
+        Written { text, options, limits }: Written,
+    ) -> (ContextId, Events) {
+        let (outbox, events) = self.outbox(id);
+        self.waiting.add(id, outbox);
+        let (commands, waiting) = (self.commands.clone(), self.waiting.clone());
+        let done = move |chunks: Option<Vec<Chunk>>| {
+            if let Some(chunks) = chunks {
+                opening.say(chunks);
+            }
+            waiting.end(id, |outbox| {
+                // Waits while the queue is full; the step thread empties it before every step.
+                let _ = commands.send(Command::Open { id, opening, stream, outbox });
+            });
+        };
+        let waiting = self.waiting.clone();
+        let wanted = Box::new(move || waiting.wants(id));
+        let since = (self.now)();
+        let job = Job { text, options, limits, since, wanted, done: Box::new(done) };
+        if let Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) = texts.try_send(job)
+        {
+            (job.done)(None);
+        }
+        (id, events)
     }
 
     fn outbox(&self, id: ContextId) -> (Outbox, Events) {
@@ -299,6 +359,7 @@ impl Handle {
     /// Goes down while others may still hold the engine: what speaks is cancelled, and nothing more is taken. Does not wait
     /// for that.
     pub fn stop(&self) {
+        self.waiting.cancel_all();
         // Blocks while the queue is full: the step thread empties it. One that has ended needs no telling.
         let _ = self.commands.send(Command::Stop);
     }
@@ -358,8 +419,9 @@ impl Drop for Handle {
     fn drop(&mut self) {
         self.stop();
         self.waiting.cancel_all();
-        // The threads of recordings end when nobody can send them anything.
+        // The threads of recordings and texts end when nobody can send them anything.
         (self.recordings, self.unheard) = (None, None);
+        self.models.voices.iter_mut().for_each(|voice| voice.texts = None);
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }

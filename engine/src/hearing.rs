@@ -233,14 +233,14 @@ impl Waiting {
     }
 
     /// Whether somebody still waits for it.
-    fn wants(&self, id: ContextId) -> bool {
+    pub(crate) fn wants(&self, id: ContextId) -> bool {
         let mut waiting = self.lock();
         waiting.retain(|_, outbox| !outbox.reader_gone());
         waiting.contains_key(&id)
     }
 
     /// Ends the wait of one, if it was not cancelled. The lock is held meanwhile, so that a cancel comes before or after.
-    fn end(&self, id: ContextId, then: impl FnOnce(Outbox)) {
+    pub(crate) fn end(&self, id: ContextId, then: impl FnOnce(Outbox)) {
         let mut waiting = self.lock();
         if let Some(outbox) = waiting.remove(&id) {
             then(outbox);

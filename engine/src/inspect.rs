@@ -56,6 +56,7 @@ pub fn inspect(
     }
     start::read_grammar(bundle, 0)?;
     start::load_codec(bundle)?;
+    start::load_verbalizer(bundle, Precision::F32, None)?;
     let mut hearing = Hearing::of(bundle);
     if let Some(hearing) = &mut hearing {
         hearing.load()?;

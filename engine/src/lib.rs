@@ -37,6 +37,7 @@ pub mod streams;
 pub mod stub;
 pub mod text;
 pub mod turn;
+pub mod verbalizer;
 mod voices;
 mod worker;
 

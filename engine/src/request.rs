@@ -1,6 +1,7 @@
 //! What a caller asks for, and what becomes of it: checked against the bundle once, when the context is opened.
 
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use crate::Error;
@@ -12,6 +13,7 @@ use crate::sampler::Sampling;
 use crate::sound::Sound;
 use crate::text::ids::{Language, Style};
 use crate::text::{self, ChunkLimits, LiveSettings, Locale, Passage, TextOptions};
+use crate::verbalizer::Job;
 use crate::voices::{LoadedVoice, Voices};
 
 /// Frames to the first release of a live context: 0.8 s of codes, 0.4 s of sound.
@@ -173,6 +175,15 @@ pub(crate) struct Resolver {
     pub(crate) grammar: Arc<Grammar>,
     pub(crate) sound: Sound,
     pub(crate) guards: Arc<Guards>,
+    /// What puts whole texts into words; none: the rules.
+    pub(crate) texts: Option<SyncSender<Job>>,
+}
+
+/// A whole text, as it is to be read.
+pub(crate) struct Written {
+    pub(crate) text: String,
+    pub(crate) options: TextOptions,
+    pub(crate) limits: ChunkLimits,
 }
 
 impl Resolver {
@@ -209,11 +220,7 @@ impl Resolver {
             prompt: shortened(voice.prompt, request.prompt_max_frames),
             control: self.control(language, style)?,
         };
-        let options = TextOptions {
-            locale: request.options.locale.or(Some(Locale::of(language))),
-            conventions: manifest.spoken,
-            ..request.options
-        };
+        let options = self.options(request.options, language);
         Ok((settings, self.source(request.text, options)))
     }
 
@@ -227,11 +234,37 @@ impl Resolver {
         self.control(language, self.style(manner.style.as_deref())?)
     }
 
-    fn source(&self, text: Text, options: TextOptions) -> Source {
-        let limits = ChunkLimits {
+    /// The text of a request that a model may put into words: all of it is there, and it is English.
+    pub(crate) fn written(&self, request: &Request) -> Option<Written> {
+        let Text::Whole(text) = &request.text else { return None };
+        let voice = self.voice(request.voice.as_deref()).ok()?;
+        let language = self.language(request.language.as_deref(), &voice).ok()?;
+        let options = self.options(request.options.clone(), language);
+        let english = language == Language::English;
+        (english && text::may_be_rewritten(text, &options)).then(|| Written {
+            text: text.clone(),
+            options,
+            limits: self.limits(),
+        })
+    }
+
+    fn options(&self, options: TextOptions, language: Language) -> TextOptions {
+        TextOptions {
+            locale: options.locale.or(Some(Locale::of(language))),
+            conventions: self.manifest.spoken,
+            ..options
+        }
+    }
+
+    fn limits(&self) -> ChunkLimits {
+        ChunkLimits {
             chunk_chars: self.manifest.chunk_characters,
             lookahead_chars: self.manifest.lookahead_characters,
-        };
+        }
+    }
+
+    fn source(&self, text: Text, options: TextOptions) -> Source {
+        let limits = self.limits();
         match text {
             Text::Whole(text) => Source::Whole {
                 raw_chars: text.chars().count(),

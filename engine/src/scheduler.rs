@@ -219,6 +219,7 @@ impl Scheduler {
                     computed: member.computed,
                     blocks: member.table.blocks().to_vec(),
                     logits: scheduled.completes,
+                    outputs_before: 0,
                     narrow: member.narrow,
                     watched,
                 });

@@ -18,7 +18,7 @@ use crate::bundle::{self, Bundle, Opened, Prompt, VoicePrompt};
 use crate::engine::Engine;
 use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
-use crate::handle::Models;
+use crate::handle::{Helpers, Models};
 use crate::hearing::Ear;
 use crate::kernels::matrix::Precision;
 use crate::layout::{Vocabulary, WindowLimits};
@@ -32,6 +32,7 @@ use crate::scheduler::Budget;
 use crate::sound::Sound;
 use crate::stats::Part;
 use crate::text::ids::{CharacterIds, IdError};
+use crate::verbalizer::Verbalizer;
 use crate::voices::{Hearing, LoadedVoice, VoiceError, Voices};
 
 /// Longest recording that a bundle may have for a voice, in seconds: what is read of one, and half a frame for those who cut
@@ -143,7 +144,7 @@ impl Handle {
         options: &Options,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, StartError> {
-        let Loaded { models, stages, blocks, hearing, ears, pool } =
+        let Loaded { models, stages, blocks, helpers, pool } =
             Loaded::load(bundles, options, progress)?;
         let budget = Budget {
             // A pair needs a token of each half in its last piece.
@@ -151,7 +152,7 @@ impl Handle {
             sequences: options.sequences.max(2),
             share_prefixes: options.share_prefixes,
         };
-        Ok(Self::spawn(Engine::new(stages, &blocks, budget, pool), models, hearing, ears))
+        Ok(Self::spawn(Engine::new(stages, &blocks, budget, pool), models, helpers))
     }
 }
 
@@ -163,9 +164,7 @@ pub(crate) struct Loaded {
     pub(crate) stages: Vec<Box<dyn StageModel>>,
     /// Key/value blocks of each.
     pub(crate) blocks: Vec<usize>,
-    pub(crate) hearing: Option<Hearing>,
-    /// What each model that answers hears with, if anything.
-    pub(crate) ears: Vec<Option<Ear>>,
+    pub(crate) helpers: Helpers,
     pub(crate) pool: Option<Arc<rayon::ThreadPool>>,
 }
 
@@ -212,7 +211,7 @@ impl Loaded {
         if let Some(ear) = &ear {
             speaker.hears(ear.limits());
         }
-        self.ears.push(ear);
+        self.helpers.ears.push(ear);
         self.stages.push(Box::new(network));
         self.models.speakers.push(Arc::new(speaker));
         Ok(())
@@ -241,11 +240,15 @@ impl Loaded {
         let sound = Sound::Codec(Arc::new(load_codec(bundle)?));
         let guards = Arc::new(guards);
         let (voices, prompt_rules) = (Voices::new(voices), bundle.prompt_rules());
-        let resolver = Resolver { manifest, voices, prompt_rules, grammar, sound, guards };
+        let texts = None;
+        let resolver = Resolver { manifest, voices, prompt_rules, grammar, sound, guards, texts };
+        let verbalizer = load_verbalizer(bundle, precision, self.pool.clone())?;
+        let voice = self.models.voices.len();
+        self.helpers.verbalizers.extend(verbalizer.map(|verbalizer| (voice, verbalizer)));
         let parts = Part::of_voice(&resolver.manifest.name, bundle.stages.len());
         self.models.parts.extend(parts);
         if self.models.voices.is_empty() {
-            self.hearing = hearing;
+            self.helpers.hearing = hearing;
         }
         self.models.voices.push(resolver);
         Ok(())
@@ -304,6 +307,16 @@ pub(crate) fn load_stage(
     let (config, weights) = open_stage(&stage.folder)?;
     let options = qwen3::Options { precision, kept_ids: Some(kept_ids), pool };
     Qwen3::load(&weights, &config, &options, count)
+}
+
+/// The model that puts a bundle's texts into words, if it has one.
+pub(crate) fn load_verbalizer(
+    bundle: &Bundle,
+    precision: Precision,
+    pool: Option<Arc<rayon::ThreadPool>>,
+) -> Result<Option<Verbalizer>, LoadError> {
+    let Some(entry) = &bundle.manifest.verbalizer else { return Ok(None) };
+    Verbalizer::open(&bundle.root.join(&entry.path), entry, precision, pool).map(Some)
 }
 
 /// The threads that run a step; none when the step thread runs it itself.

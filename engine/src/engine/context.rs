@@ -6,7 +6,7 @@ use crate::event::{Failure, Summary};
 use crate::pipeline::{self, AudioJob, Env, Said, Settings, Source, Urgency};
 use crate::scheduler::Scheduler;
 use crate::sequence::GroupId;
-use crate::{ContextId, answer};
+use crate::{ContextId, answer, text};
 
 /// What a context is to be, checked.
 pub(crate) enum Opening {
@@ -39,6 +39,13 @@ macro_rules! either {
 }
 
 impl Opening {
+    /// The context speaks these chunks of its text instead.
+    pub(crate) fn say(&mut self, said: Vec<text::Chunk>) {
+        if let Self::Voice(_, Source::Whole { chunks, .. }) = self {
+            *chunks = said.into();
+        }
+    }
+
     /// Told when the context is opened.
     pub(crate) fn opened_at(&mut self, now: Duration) {
         let standing = match self {

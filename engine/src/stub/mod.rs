@@ -25,7 +25,7 @@ use crate::bundle::{Manifest, Prompt, PromptRules, Silence, VoiceEntry};
 use crate::engine::Engine;
 use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
-use crate::handle::{Handle, Models};
+use crate::handle::{Handle, Helpers, Models};
 use crate::request::Resolver;
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
@@ -157,10 +157,11 @@ pub fn start(script: Script, timbre: Timbre) -> Result<(Handle, Control), Script
         sound: Sound::Tones(tones.clone()),
         guards: Arc::new(guards),
         manifest,
+        texts: None,
     };
     let parts = stats::Part::of_voice(&resolver.manifest.name, stages).collect();
     let models = Models { voices: vec![resolver], parts, ..Models::default() };
-    Ok((Handle::spawn(engine, models, None, Vec::new()), Control { ledger, tones }))
+    Ok((Handle::spawn(engine, models, Helpers::default()), Control { ledger, tones }))
 }
 
 fn grammar() -> Grammar {

@@ -131,6 +131,9 @@ fn check<E: Ends>(network: &Network<E>, batch: &Batch) -> Result<(), RowFault> {
         if row.watched.end > row.computed + row.tokens.len() {
             return Err(fault("it watches tokens beyond its last"));
         }
+        if row.outputs() > row.tokens.len() {
+            return Err(fault("outputs of tokens are wanted that were computed before"));
+        }
         if row.tokens.end > batch.ids.len() {
             return Err(fault("its tokens end beyond the batch"));
         }
@@ -276,7 +279,8 @@ impl<E: Ends> StageModel for Fast<E> {
             logits.extend_from_slice(&output.logits);
             self.attention.extend_from_slice(&output.attention);
         }
-        let wanted = (0..batch.rows.len()).filter(|i| batch.rows[*i].logits);
+        let rows = batch.rows.iter().enumerate();
+        let wanted = rows.flat_map(|(i, row)| std::iter::repeat_n(i, row.outputs()));
         for (row, out) in wanted.zip(logits[start..].chunks_exact(self.network.ends.outputs())) {
             if !out.iter().all(|v| v.is_finite()) {
                 logits.truncate(start);

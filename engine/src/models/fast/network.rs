@@ -184,7 +184,8 @@ impl<E: Ends> Network<E> {
                 self.attend(before.len(), last, &part, &pass, w, out);
                 self.feed_forward(last, w);
                 w.narrow.clear();
-                w.narrow.extend(pass.iter().map(|piece| part.rows[piece.row].narrow));
+                let narrow = |p: &Piece| std::iter::repeat_n(part.rows[p.row].narrow, p.wanted);
+                w.narrow.extend(pass.iter().flat_map(narrow));
                 self.head(w, &mut out.logits);
             }
         }
@@ -221,22 +222,20 @@ impl<E: Ends> Network<E> {
         self.rotate_and_store(index, layer, part.written, part.kv.heads(), pass, w);
     }
 
-    /// Drops all tokens but the last of each piece whose output is wanted: behind the keys and values of the last layer,
+    /// Drops all tokens but the last ones of each piece whose outputs are wanted: behind the keys and values of the last layer,
     /// nothing reads the others any more.
     fn keep_wanted(&self, pass: &mut Vec<Piece>, w: &mut Workspace) {
         let stride = w.qkv.len() * self.hidden / w.x.len();
         let (mut end, mut kept) = (0, 0);
         pass.retain_mut(|piece| {
             end += piece.tokens.len();
-            if piece.logits {
-                let last = end - 1;
-                w.x.copy_within(last * self.hidden..end * self.hidden, kept * self.hidden);
-                w.qkv.copy_within(last * stride..end * stride, kept * stride);
-                kept += 1;
-                piece.first += piece.tokens.len() - 1;
-                piece.tokens.start = piece.tokens.end - 1;
-            }
-            piece.logits
+            let start = end - piece.wanted;
+            w.x.copy_within(start * self.hidden..end * self.hidden, kept * self.hidden);
+            w.qkv.copy_within(start * stride..end * stride, kept * stride);
+            kept += piece.wanted;
+            piece.first += piece.tokens.len() - piece.wanted;
+            piece.tokens.start = piece.tokens.end - piece.wanted;
+            piece.wanted > 0
         });
         w.x.truncate(kept * self.hidden);
         w.qkv.truncate(kept * stride);
@@ -264,7 +263,8 @@ impl<E: Ends> Network<E> {
             let new = Queries { layer: index, first: piece.first, queries, stride };
             let kv = part.kv.view(&row.blocks, &part.written[piece.row]);
             attend(&kv, &new, &mut w.scores, &mut w.attended[start * q_width..end * q_width]);
-            if let Some(AlignmentHead { head, .. }) = alignment.filter(|_| piece.logits)
+            let ends = row.logits && piece.tokens.end == row.tokens.end;
+            if let Some(AlignmentHead { head, .. }) = alignment.filter(|_| ends)
                 && !row.watched.is_empty()
             {
                 let last = (piece.tokens.len() - 1, head);

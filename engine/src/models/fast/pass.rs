@@ -42,8 +42,8 @@ pub(crate) struct Piece {
     pub(crate) tokens: Range<usize>,
     /// Index in the sequence of the first of them.
     pub(crate) first: usize,
-    /// Whether the output of the last of them is wanted.
-    pub(crate) logits: bool,
+    /// How many of them, the last ones, whose outputs are wanted.
+    pub(crate) wanted: usize,
 }
 
 /// The passes of a part, in order.
@@ -58,8 +58,8 @@ pub(crate) fn passes(rows: &[BatchRow]) -> Vec<Vec<Piece>> {
             let first = row.computed + tokens.start - row.tokens.start;
             let taken = tokens.start..tokens.start + count;
             tokens.start += count;
-            let logits = row.logits && tokens.is_empty();
-            pass.push(Piece { row: index, tokens: taken, first, logits });
+            let wanted = row.outputs().saturating_sub(tokens.len()).min(count);
+            pass.push(Piece { row: index, tokens: taken, first, wanted });
             room -= count;
             if room == 0 {
                 passes.push(std::mem::take(&mut pass));
@@ -111,15 +111,22 @@ mod tests {
     #[test]
     fn a_long_row_takes_several_passes_and_answers_in_the_last() {
         let passes = passes(&rows(&[1, 2 * PASS_TOKENS, 1]));
-        let piece = |row, tokens, first, logits| Piece { row, tokens, first, logits };
+        let piece = |row, tokens, first, wanted| Piece { row, tokens, first, wanted };
         let (p, end) = (PASS_TOKENS, 2 * PASS_TOKENS + 1);
-        assert_eq!(passes[0], [piece(0, 0..1, 10, true), piece(1, 1..p, 10, false)]);
-        assert_eq!(passes[1], [piece(1, p..2 * p, p + 9, false)]);
-        assert_eq!(
-            passes[2],
-            [piece(1, 2 * p..end, 2 * p + 9, true), piece(2, end..end + 1, 10, true)]
-        );
+        assert_eq!(passes[0], [piece(0, 0..1, 10, 1), piece(1, 1..p, 10, 0)]);
+        assert_eq!(passes[1], [piece(1, p..2 * p, p + 9, 0)]);
+        assert_eq!(passes[2], [piece(1, 2 * p..end, 2 * p + 9, 1), piece(2, end..end + 1, 10, 1)]);
         assert_eq!(passes.len(), 3);
+    }
+
+    #[test]
+    fn outputs_wanted_before_the_last_may_reach_into_an_earlier_pass() {
+        let mut rows = rows(&[PASS_TOKENS + 2]);
+        rows[0].outputs_before = 4;
+        let wanted: Vec<usize> = passes(&rows).iter().map(|pass| pass[0].wanted).collect();
+        assert_eq!(wanted, [3, 2]);
+        rows[0].logits = false;
+        assert!(passes(&rows).iter().all(|pass| pass[0].wanted == 0));
     }
 
     #[test]
