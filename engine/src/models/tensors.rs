@@ -39,6 +39,9 @@ pub(crate) struct HeadTensors {
     pub(crate) fc2_bias: Vec<f32>,
 }
 
+/// Gives the tensor of a name and a shape.
+pub(crate) type Get<'a> = dyn Fn(&str, &[usize]) -> Result<Vec<f32>, LoadError> + 'a;
+
 impl LayerTensors {
     /// Reads layer `index`.
     ///
@@ -56,11 +59,7 @@ impl LayerTensors {
     ///
     /// # Errors
     /// The first that `get` gives.
-    pub(crate) fn get(
-        backbone: &Backbone,
-        index: usize,
-        get: &dyn Fn(&str, &[usize]) -> Result<Vec<f32>, LoadError>,
-    ) -> Result<Self, LoadError> {
+    pub(crate) fn get(backbone: &Backbone, index: usize, get: &Get<'_>) -> Result<Self, LoadError> {
         let get = |name: &str, shape: &[usize]| {
             get(&format!("{}model.layers.{index}.{name}.weight", backbone.prefix), shape)
         };

@@ -12,9 +12,12 @@ use crate::runner::ForwardError;
 const ROOM: usize = 200;
 const END: &str = "<|im_end|>";
 
+/// Prompts with their answers.
+type Answers = Vec<(Vec<u32>, Vec<u32>)>;
+
 /// Says a known answer behind each known prompt.
 struct Script {
-    answers: Arc<Mutex<Vec<(Vec<u32>, Vec<u32>)>>>,
+    answers: Arc<Mutex<Answers>>,
     /// What was read in each first block.
     read: Vec<Vec<u32>>,
     ids: usize,

@@ -136,7 +136,8 @@ pub fn convert(
     write(&target.join(MANIFEST), &manifest)?;
     SpeechBundle::open(target)?;
     let left = |(group, _): &(String, usize)| {
-        !group.starts_with("adaptor.") && !(hears.is_some() && TOWER.starts_with(group.as_str()))
+        let moved = hears.is_some() && TOWER.starts_with(group.as_str());
+        !(moved || group.starts_with(ADAPTOR))
     };
     let left_out = audit.unused_groups().into_iter().filter(left).collect();
     Ok(Converted { kind, bytes, left_out })
