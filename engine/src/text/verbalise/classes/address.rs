@@ -38,8 +38,9 @@ pub(super) fn read<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let text = trimmed(run);
     let kind = kind(text).or_else(|| lone(scan, text))?;
     let end = scan.skip(text.len());
+    let whole = kind == Kind::Url && fills_line(scan, text);
     let text: String = text.iter().collect();
-    Some((end, say(&text, kind, speech)))
+    Some((end, say(&text, kind, whole, speech)))
 }
 
 /// Whether the token starts a run and goes on behind its first word with a sign that addresses have.
@@ -129,20 +130,31 @@ fn kind(text: &[char]) -> Option<Kind> {
 
 /// A line with nothing but names and points, whatever the last of them is.
 fn lone(scan: Scan<'_>, text: &[char]) -> Option<Kind> {
-    let edge = |c: Option<char>| c.is_none_or(|c| c == '\n');
     let labels = text.split(|&c| c == '.');
     let name = |label: &[char]| label.len() > 1 && label.iter().all(char::is_ascii_lowercase);
     let address = text.contains(&'.') && labels.into_iter().all(name);
-    (address && edge(scan.before()) && edge(scan.skip(text.len()).peek())).then_some(Kind::Url)
+    (address && fills_line(scan, text)).then_some(Kind::Url)
 }
 
-fn say(text: &str, kind: Kind, speech: &Speech) -> String {
-    let text = match text.split_once("://") {
-        Some((scheme, rest)) if scheme.to_lowercase().starts_with("http") => rest,
-        _ => text,
+/// Whether nothing else stands in the line.
+fn fills_line(scan: Scan<'_>, text: &[char]) -> bool {
+    let edge = |c: Option<char>| c.is_none_or(|c| c == '\n');
+    edge(scan.before()) && edge(scan.skip(text.len()).peek())
+}
+
+/// `whole`: it is told from its scheme to its last stroke, as one does who dictates it; in a sentence nobody does.
+fn say(text: &str, kind: Kind, whole: bool, speech: &Speech) -> String {
+    let (scheme, text) = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.to_lowercase().starts_with("http") => (Some(scheme), rest),
+        _ => (None, text),
     };
-    let text = if kind == Kind::Url { text.trim_end_matches('/') } else { text };
-    let mut said: Vec<String> = Vec::new();
+    let whole = scheme.filter(|_| whole);
+    let text = if kind == Kind::Url && whole.is_none() { text.trim_end_matches('/') } else { text };
+    let words = speech.words();
+    let scheme = |s: &str| {
+        format!("{} {} {slash} {slash}", speech.spell(s), words.colon, slash = words.stroke)
+    };
+    let mut said: Vec<String> = whole.map(scheme).into_iter().collect();
     let mut run = String::new();
     let chars: Vec<char> = text.chars().collect();
     for (i, &c) in chars.iter().enumerate() {
@@ -151,19 +163,19 @@ fn say(text: &str, kind: Kind, speech: &Speech) -> String {
         });
         if c.is_alphanumeric() {
             if turns {
-                said.push(part(&std::mem::take(&mut run), speech));
+                said.push(part(&std::mem::take(&mut run), kind, speech));
             }
             run.push(c);
             continue;
         }
         if !run.is_empty() {
-            said.push(part(&std::mem::take(&mut run), speech));
+            said.push(part(&std::mem::take(&mut run), kind, speech));
         }
-        let last = i + 1 == chars.len();
+        let last = i + 1 == chars.len() && whole.is_none();
         said.extend(sign(c, last, speech).map(str::to_owned));
     }
     if !run.is_empty() {
-        said.push(part(&run, speech));
+        said.push(part(&run, kind, speech));
     }
     said.join(" ")
 }
@@ -174,13 +186,14 @@ pub(super) fn sign(c: char, last: bool, speech: &Speech) -> Option<&'static str>
         '.' => words.dot,
         '@' => words.at,
         '/' if last => "",
-        '/' => words.slash,
+        '/' => words.stroke,
         '-' => words.dash,
         '_' => words.underscore,
         ':' => words.colon,
         '#' => words.hash,
         '=' => words.equals,
         '?' => words.question_mark,
+        '!' => words.exclamation_mark,
         '&' => words.ampersand,
         '~' => words.tilde,
         '%' => words.percent,
@@ -191,10 +204,12 @@ pub(super) fn sign(c: char, last: bool, speech: &Speech) -> Option<&'static str>
 }
 
 /// A part between two signs: words stay, letters without a vowel and known ones are spelled, digits are told.
-fn part(text: &str, speech: &Speech) -> String {
+fn part(text: &str, kind: Kind, speech: &Speech) -> String {
     if text.bytes().all(|b| b.is_ascii_digit()) {
         return match text.parse() {
-            Ok(n) if text.len() <= 2 && !text.starts_with('0') => speech.count(n),
+            Ok(n) if kind == Kind::File && text.len() <= 2 && !text.starts_with('0') => {
+                speech.count(n)
+            }
             _ if text.len() == 4 => speech.name_digits(text),
             _ => speech.digits(text),
         };

@@ -324,7 +324,8 @@ fn addresses() {
         "nl-NL",
         Conventions::DEFAULT,
         &[
-            ("https://example.com/hulp", "example punt com slash hulp"),
+            ("zie https://example.com/hulp", "zie example punt com slash hulp"),
+            ("https://example.com/", "HTTPS dubbelepunt slash slash example punt com slash"),
             ("jan.jansen@example.nl", "jan punt jansen apenstaartje example punt NL"),
             ("www.ns.nl, verslag.pdf", "WWW punt NS punt NL, verslag punt PDF"),
             (

@@ -347,7 +347,8 @@ fn addresses() {
         "fr-FR",
         Conventions::DEFAULT,
         &[
-            ("https://example.com/aide", "example point com slash aide"),
+            ("voir https://example.com/aide", "voir example point com slash aide"),
+            ("https://example.com", "HTTPS deux-points slash slash example point com"),
             ("jean.dupont@example.fr", "jean point dupont arobase example point FR"),
             ("www.sncf.fr, rapport.pdf", "WWW point SNCF point FR, rapport point PDF"),
             (

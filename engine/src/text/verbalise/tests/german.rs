@@ -455,7 +455,8 @@ fn addresses() {
         "de-DE",
         Conventions::DEFAULT,
         &[
-            ("https://example.com/hilfe", "example Punkt com Schrägstrich hilfe"),
+            ("siehe https://example.com/hilfe", "siehe example Punkt com Schrägstrich hilfe"),
+            ("http://example.com", "HTTP Doppelpunkt Schrägstrich Schrägstrich example Punkt com"),
             ("test.user@example.de", "test Punkt user at example Punkt DE"),
             ("www.bahn.de, bericht.pdf", "WWW Punkt bahn Punkt DE, bericht Punkt PDF"),
         ],
