@@ -135,6 +135,7 @@ struct Groups<'a> {
     blanks: usize,
     signs: usize,
     points: usize,
+    strokes: usize,
     total: usize,
 }
 
@@ -149,6 +150,7 @@ impl<'a> Groups<'a> {
             blanks: 0,
             signs: 0,
             points: 0,
+            strokes: 0,
             total: 0,
         };
         while found.groups.len() < GROUPS_MAX {
@@ -167,7 +169,7 @@ impl<'a> Groups<'a> {
             found.bracket |= open;
             found.end = scan;
             let blank = scan.blank();
-            let point = scan.peek() == Some('.');
+            let (point, stroke) = (scan.peek() == Some('.'), scan.peek() == Some('/'));
             let sign =
                 !blank && scan.eat_if(|c| matches!(c, '-' | '.' | '/' | '‑' | '–')).is_some();
             let next_open = scan.peek() == Some('(');
@@ -180,6 +182,7 @@ impl<'a> Groups<'a> {
             found.blanks += usize::from(blank);
             found.signs += usize::from(sign);
             found.points += usize::from(sign && point);
+            found.strokes += usize::from(sign && stroke);
         }
         (!found.groups.is_empty() && found.end.at_word_end()).then_some(found)
     }
@@ -214,7 +217,11 @@ impl<'a> Groups<'a> {
             return lengths == [3, 3, 4] && self.points == 2;
         }
         let spelled = count >= 3 && self.blanks == 0 && lengths.iter().all(|&l| l == 1);
-        let signed = self.signs >= 2 && self.blanks == 0 && (7..=16).contains(&self.total);
+        // One stroke may stand behind the area; more part other things.
+        let signed = self.signs >= 2
+            && self.strokes < 2
+            && self.blanks == 0
+            && (7..=16).contains(&self.total);
         let card = count >= 3
             && (13..=LONGEST).contains(&self.total)
             && lengths[..count - 1].iter().all(|&l| l >= 4);

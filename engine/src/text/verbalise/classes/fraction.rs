@@ -3,6 +3,7 @@
 use super::number::{LIKELY_YEARS, is_minus, may_be_sign, plain_digits};
 use super::{Reading, date, measure};
 use crate::text::verbalise::language::Part;
+use crate::text::verbalise::number::Number;
 use crate::text::verbalise::scan::{Scan, is_gap};
 use crate::text::verbalise::speech::Speech;
 
@@ -33,7 +34,7 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
     if before == Some('/') || scan.eat_if(|c| c == '/' || c == '⁄').is_none() {
         return None;
     }
-    let below = plain_digits(&mut scan)?;
+    let below = grouped(&mut scan, speech).or_else(|| plain_digits(&mut scan))?;
     // 1/4th
     let mut ended = scan;
     if is_fraction(above, below, speech) && date::eat_ordinal_ending(&mut ended, speech) {
@@ -60,6 +61,16 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
         return Some(measure::with_noun(scan, said, false, speech));
     }
     say_fraction(scan, whole, above, below, speech)
+}
+
+/// The 1.000.000 of 1/1.000.000: blanks part no groups here, for 1/2 500 g are two numbers.
+fn grouped(scan: &mut Scan<'_>, speech: &Speech) -> Option<u64> {
+    let mut end = *scan;
+    let number = Number::read(&mut end, speech.tongue.locale.marks())?;
+    let blank = end.since(*scan).iter().any(|&c| is_gap(c));
+    let n = number.value().filter(|_| number.grouped && number.fraction.is_empty() && !blank)?;
+    *scan = end;
+    Some(n)
 }
 
 /// -1/2

@@ -243,8 +243,10 @@ fn range<'a>(
     if (from, to) == (50, 50) {
         return Some((end, format!("{from_said} {to_said}")));
     }
+    // 1960-80 ends in the century in which it began.
+    let century = year && second.number.whole.len() == 2 && (from % 100..100).contains(&to);
     // 978-0 is a code, 3-1 a score: no range falls.
-    if from > to && from >= 100 && !blank {
+    if from > to && from >= 100 && !blank && !century {
         return None;
     }
     let falls = from >= to && from < 100;

@@ -325,12 +325,20 @@ fn addresses() {
         "en-US",
         SPACED,
         &[
+            (
+                "http://example.com/x12/",
+                "H T T P colon slash slash example dot com slash X one two slash",
+            ),
+            (
+                "1930-45 and 42/30/1000",
+                "nineteen thirty to forty-five and forty-two over thirty over one thousand",
+            ),
             ("see https://example.com/help.", "see example dot com slash help."),
             ("test.user@example.com", "test dot user at example dot com"),
             ("www.bbc.co.uk", "W W W dot B B C dot co dot U K"),
             (
-                "https://docs.example.com/a?b=1",
-                "docs dot example dot com slash A question mark B equals one",
+                "at https://docs.example.com/a?b=1",
+                "at docs dot example dot com slash A question mark B equals one",
             ),
             ("open report.pdf", "open report dot P D F"),
             ("on github.com/rust-lang", "on github dot com slash rust dash lang"),

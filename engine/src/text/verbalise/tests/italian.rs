@@ -153,7 +153,7 @@ fn times() {
         SPACED,
         &[
             ("alle 15:45", "alle quindici e quarantacinque"),
-            ("alle 8:30 e alle 8:15", "alle otto e trenta e alle otto e quindici"),
+            ("alle 8:30 e alle 8:15", "alle otto e mezza e alle otto e un quarto"),
             ("all'1:00", "all'una"),
             ("alle ore 15.45", "alle ore quindici e quarantacinque"),
             ("dalle 9.00 alle 17.00", "dalle nove alle diciassette"),
@@ -246,7 +246,12 @@ fn addresses() {
         SPACED,
         &[
             ("test.user@example.com", "test punto user chiocciola example punto com"),
-            ("https://example.com/aiuto", "example punto com barra aiuto"),
+            ("vedi https://example.com/aiuto", "vedi example punto com slash aiuto"),
+            (
+                "https://example.com/a47",
+                "H T T P S due punti slash slash example punto com slash A quattro sette",
+            ),
+            ("example.com/ugo!si", "example punto com slash ugo punto esclamativo si"),
             ("www.rai.it", "W W W punto rai punto it"),
             ("relazione.pdf", "relazione punto P D F"),
             ("#BuonLunedì", "hashtag Buon Lunedì"),
@@ -392,8 +397,8 @@ fn what_agents_write() {
             ("al km 25", "al chilometro venticinque"),
             ("L'ASL e l'INPS", "L'ASL e l'INPS"),
             ("Via XX Settembre e via IV Novembre", "Via venti Settembre e via quattro Novembre"),
-            ("8.30-17.30", "otto e trenta a diciassette e trenta"),
-            ("alle 7.30", "alle sette e trenta"),
+            ("8.30-17.30", "otto e mezza a diciassette e trenta"),
+            ("alle 7.30", "alle sette e mezza"),
             ("Cap. IV e cap. Rossi", "capitolo quattro e capitano Rossi"),
         ],
     );
@@ -414,9 +419,9 @@ fn bare_lines() {
             ("1/20", "un ventesimo"),
             ("28/30", "ventotto su trenta"),
             ("interno 12A", "interno dodici A"),
-            ("7.15 p.m.", "sette e quindici di sera."),
+            ("7.15 p.m.", "sette e un quarto di sera."),
             ("la carta termina con 4417", "la carta termina con quattro quattro uno sette"),
-            ("example.com/a&b", "example punto com barra A e commerciale B"),
+            ("example.com/a&b", "example punto com slash A e commerciale B"),
         ],
     );
 }

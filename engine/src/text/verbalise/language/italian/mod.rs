@@ -230,7 +230,7 @@ fn date(speech: &Speech, date: &Date, before: &str) -> String {
     [weekday, day, month, year].into_iter().flatten().collect::<Vec<String>>().join(" ")
 }
 
-/// quindici e quarantacinque, otto e trenta, quindici ore e trenta minuti, tre del pomeriggio.
+/// quindici e quarantacinque, otto e mezza, quindici ore e trenta minuti, tre del pomeriggio.
 fn time(speech: &Speech, time: &Time) -> String {
     let hours = match time.hour {
         1 => "una".to_owned(),
@@ -253,6 +253,8 @@ fn time(speech: &Speech, time: &Time) -> String {
         (0, None) if time.named => counted(time.hour, "ora", "ore").replace("un ora", "un'ora"),
         (0, None) if time.hour == 0 => "zero".to_owned(),
         (0, None) => hours,
+        (15, None) if (1..=12).contains(&time.hour) => format!("{hours} e un quarto"),
+        (30, None) if (1..=12).contains(&time.hour) => format!("{hours} e mezza"),
         (minute, None) => format!("{hours} e {}", speech.count(minute.into())),
     };
     match (time.half, time.hour) {

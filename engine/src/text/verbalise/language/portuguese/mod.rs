@@ -203,7 +203,10 @@ fn time(speech: &Speech, time: &Time) -> String {
         (0, None) if time.half.is_some() => hours,
         (0, None) => format!("{hours} {hour_noun}"),
         (30, None) if (1..=12).contains(&time.hour) => format!("{hours} e meia"),
-        (minute, None) => format!("{hours} e {}", speech.count(minute.into())),
+        (minute, None) if time.half.is_some() => {
+            format!("{hours} e {}", speech.count(minute.into()))
+        }
+        (minute, None) => format!("{hours} {hour_noun} e {}", speech.count(minute.into())),
     };
     match (time.half, time.hour) {
         (None, _) => out,

@@ -261,7 +261,7 @@ fn time(speech: &Speech, time: &Time) -> String {
         }
         (0, None) if time.named => format!("{hours} {hour_noun}"),
         (0, None) => hours,
-        (_, None) if time.named => format!("{hours} {hour_noun} y {minutes}"),
+        (_, None) if time.lasting => format!("{hours} {hour_noun} y {minutes}"),
         (15, None) if (1..=12).contains(&time.hour) => format!("{hours} y cuarto"),
         (30, None) if (1..=12).contains(&time.hour) => format!("{hours} y media"),
         (minute, None) => format!("{hours} y {}", speech.count(minute.into())),
@@ -284,7 +284,11 @@ fn fraction(speech: &Speech, above: u64, below: u64) -> Option<String> {
         3 => "tercio".to_owned(),
         4..=10 | 1_000 => speech.ordinal(below, Gender::Masculine),
         100..=900 if below.is_multiple_of(100) => speech.ordinal(below, Gender::Masculine),
-        _ if below.is_multiple_of(1_000) => speech.ordinal(below, Gender::Masculine),
+        // "un cienmilésimo", "un millonésimo"
+        _ if below.is_multiple_of(1_000) => {
+            let name = speech.ordinal(below, Gender::Masculine);
+            name.strip_prefix("un ").unwrap_or(&name).replace(' ', "")
+        }
         _ => {
             let joined = speech.count(below).replace(" y ", "i").replace(' ', "");
             let plain: String = joined.chars().map(without_accent).collect();
