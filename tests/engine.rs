@@ -10,6 +10,8 @@ use codecs::weights::Weights;
 use engine::bundle::Bundle;
 use engine::{Event, Events, Handle, Options, Request, Summary};
 
+/// Empty contexts after which an engine without work is at rest: many more than a busy machine was seen to need.
+const STEPS_TO_REST: usize = 1000;
 /// Longest wait for an event; a hang is a failure, slowness on a busy machine is not.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The engine's sound against the codec's own decode of the golden codes. Both run the same code on windows of different
@@ -55,12 +57,18 @@ fn speak(engine: &Handle, request: Request) -> Vec<f32> {
 
 /// Waits until every context's memory is back.
 fn assert_comes_to_rest(engine: &Handle) {
-    let (_, events) = engine.open(Request::whole("")).unwrap();
-    listen(&events);
-    // The statistics are those of the last step, and the empty context above made one after all others were over.
-    let (_, events) = engine.open(Request::whole("")).unwrap();
-    listen(&events);
-    assert_eq!(engine.stats().kv_blocks_in_use, 0);
+    // The statistics are those of the last step, so an empty context makes one more; it may still be counted itself. Who left
+    // without a word is found gone when there is something to tell.
+    for _ in 0..STEPS_TO_REST {
+        let (_, events) = engine.open(Request::whole("")).unwrap();
+        listen(&events);
+        let stats = engine.stats();
+        if stats.kv_blocks_in_use == 0 && stats.contexts <= 1 {
+            return;
+        }
+    }
+    let stats = engine.stats();
+    panic!("{} contexts and {} blocks are left", stats.contexts, stats.kv_blocks_in_use);
 }
 
 #[test]
@@ -137,8 +145,6 @@ fn a_cancelled_context_says_nothing_more_and_its_memory_is_free() {
         }
     }
     assert_comes_to_rest(&engine);
-    // The one that has just ended may still be counted.
-    assert!(engine.stats().contexts <= 1);
 }
 
 #[test]

@@ -80,7 +80,8 @@ impl Context {
     /// The context's place in the order of work, smaller first; `None` when it is far enough ahead of its listener.
     pub(crate) fn urgency(&self, now: Duration) -> Option<Urgency> {
         let is_heard = matches!(self.segment, Some(Open::Sound { .. }));
-        if self.has_begun && !is_heard {
+        // Nobody waits for the first sound of what is only written.
+        if !is_heard && (self.has_begun || !self.settings.sounds()) {
             return Some(Standing::due(now + IN_HAND));
         }
         self.settings.standing.urgency(&self.playout, now)
