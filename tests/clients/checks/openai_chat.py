@@ -56,9 +56,9 @@ async def spoken(servers: Servers) -> None:
             assert 0 <= len(heard) / rate - len(samples) / 2 / PCM_RATE <= pad_s, form
         data, transcript = b"", ""
         async for chunk in await ai.chat.completions.create(**SPOKEN, **voice("pcm16"), stream=True):
-            piece = getattr(chunk.choices[0].delta, "audio", None) or {}
-            data += base64.b64decode(piece.get("data", ""))
-            transcript += piece.get("transcript", "")
+            piece = chunk.model_dump()["choices"][0]["delta"].get("audio") or {}
+            data += base64.b64decode(piece.get("data") or "")
+            transcript += piece.get("transcript") or ""
     assert data == samples and transcript == audio.transcript
 
 
