@@ -80,7 +80,9 @@ pub(super) fn grouped<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>
     if found.is_short() && is_end_of_number(scan, speech) {
         return Some((found.end, speech.digits(&found.groups[0])));
     }
-    if !(found.is_number_of_digits(known, speech) || found.is_telephone(speech)) {
+    let edge = |c: Option<char>| c.is_none_or(|c| c == '\n');
+    let local = found.is_local() && edge(scan.before()) && edge(found.end.peek());
+    if !(local || found.is_number_of_digits(known, speech) || found.is_telephone(speech)) {
         return None;
     }
     let mut said: Vec<String> = found.groups.iter().map(|g| group(g, &found, speech)).collect();
@@ -190,6 +192,13 @@ impl<'a> Groups<'a> {
     /// A few digits alone.
     fn is_short(&self) -> bool {
         self.groups.len() == 1 && (2..=6).contains(&self.total) && !self.plus && !self.bracket
+    }
+
+    /// 555-1234, where it stands alone in its line; 200-1500 is a range.
+    fn is_local(&self) -> bool {
+        let lengths = self.groups.iter().map(String::len);
+        let parts_other = self.blanks + self.points + self.strokes > 0;
+        lengths.eq([3, 4]) && !parts_other && !self.groups[1].ends_with('0')
     }
 
     /// Groups like those of the telephone numbers of a country, with nothing behind that they could count.

@@ -333,6 +333,8 @@ fn addresses() {
                 "1930-45 and 42/30/1000",
                 "nineteen thirty to forty-five and forty-two over thirty over one thousand",
             ),
+            ("555-7162", "five five five, seven one six two"),
+            ("pages 998-1005", "pages nine hundred ninety-eight to one thousand five"),
             ("see https://example.com/help.", "see example dot com slash help."),
             ("test.user@example.com", "test dot user at example dot com"),
             ("www.bbc.co.uk", "W W W dot B B C dot co dot U K"),

@@ -425,6 +425,7 @@ fn bare_lines() {
             ("Apt 45", "apartamento quarenta e cinco"),
             ("casa 123A", "casa cento e vinte e três A"),
             ("14H30", "catorze horas e trinta"),
+            ("555-7162", "cinco cinco cinco, sete um seis dois"),
             ("00h", "zero horas"),
             ("No 2º andar", "No segundo andar"),
             ("No. 5", "número cinco"),
