@@ -1,8 +1,5 @@
 //! The request of the TontaubeV1 server, field by field. Fields that it does not have are refused, as there.
-
-use std::time::Duration;
-
-use engine::{Request, Speech};
+use engine::Request;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
@@ -154,30 +151,13 @@ impl Asked {
 
     /// As a request to the engine with the whole text.
     pub(super) fn request(&self) -> Request {
-        let options = self.options.clone();
         let mut request = Request::whole(self.text.clone());
-        if let Some(ms) = options.initial_ms {
-            request.begin_after(Duration::from_millis(ms));
-        }
-        if let Some(rule) = &options.text.verbalize {
+        if let Some(rule) = &self.options.text.verbalize {
             request.options.verbalize = rule == "auto";
         }
-        let prefix = options.prefix.map(|Prefix { text, codes }| Speech { text, codes }.into());
         Request {
-            voice: options.voice,
-            language: options.language,
-            style: options.style,
-            seed: options.seed.unwrap_or(0),
-            temperature: options.sampling.temperature,
-            acoustic_temperature: options.sampling.acoustic_temperature,
-            top_p: options.sampling.top_p,
-            top_k: options.sampling.top_k,
-            frequency_penalty: options.sampling.frequency_penalty,
-            acoustic_top_k: options.sampling.acoustic_top_k,
-            prompt_max_frames: options.prompt_max_frames,
-            prefix,
             priority: self.priority.unwrap_or(request.priority),
-            ..request
+            ..self.options.over(request)
         }
     }
 }

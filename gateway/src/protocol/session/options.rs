@@ -231,30 +231,38 @@ pub(super) fn request(
     let language = options.language.as_deref();
     request.options = text_options(&options.text, language, base, &catalogue.lexicons)
         .expect("the options of session and context were checked as they came; this is a bug");
-    if let Some(initial_ms) = options.initial_ms {
-        request.begin_after(Duration::from_millis(initial_ms));
-    }
     Request {
-        model: options.model.clone(),
-        voice: options.voice.clone(),
-        language: options.language.clone(),
-        style: options.style.clone(),
-        seed: options.seed.unwrap_or(0),
-        temperature: options.sampling.temperature,
-        acoustic_temperature: options.sampling.acoustic_temperature,
-        top_p: options.sampling.top_p,
-        top_k: options.sampling.top_k,
-        frequency_penalty: options.sampling.frequency_penalty,
-        acoustic_top_k: options.sampling.acoustic_top_k,
-        prompt_max_frames: options.prompt_max_frames,
-        prefix: options
-            .prefix
-            .clone()
-            .map(|Prefix { text, codes }| Arc::new(Speech { text, codes })),
-        guidance: options.cfg,
         max_ahead: Some(settled.delivery.max_ahead),
         priority: priority.unwrap_or(request.priority),
-        ..request
+        ..options.over(request)
+    }
+}
+
+impl Options {
+    /// The request that these make of another, all but the rules of its text.
+    pub(crate) fn over(&self, mut request: Request) -> Request {
+        if let Some(initial_ms) = self.initial_ms {
+            request.begin_after(Duration::from_millis(initial_ms));
+        }
+        let options = self.clone();
+        let prefix = options.prefix.map(|Prefix { text, codes }| Speech { text, codes }.into());
+        Request {
+            model: options.model,
+            voice: options.voice,
+            language: options.language,
+            style: options.style,
+            seed: options.seed.unwrap_or(0),
+            temperature: options.sampling.temperature,
+            acoustic_temperature: options.sampling.acoustic_temperature,
+            top_p: options.sampling.top_p,
+            top_k: options.sampling.top_k,
+            frequency_penalty: options.sampling.frequency_penalty,
+            acoustic_top_k: options.sampling.acoustic_top_k,
+            prompt_max_frames: options.prompt_max_frames,
+            prefix,
+            guidance: options.cfg,
+            ..request
+        }
     }
 }
 
