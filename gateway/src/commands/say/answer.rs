@@ -2,15 +2,15 @@
 
 use std::io::{self, IsTerminal};
 
+use engine::Handle;
 use engine::answer::{Draw, Modality, Request, Task};
 use engine::bundle::speech::{SpeechBundle, Task as Trained};
-use engine::{Event, Handle, Segment};
 
 use super::output::{Recorder, Target};
-use super::{Args, Source};
+use super::{Args, Source, record};
+use crate::commands::CommandError;
 use crate::commands::progress::Progress;
 use crate::commands::speed::Stopwatch;
-use crate::commands::{CommandError, tell};
 use crate::config::Config;
 
 /// What is to be done with the text.
@@ -44,27 +44,10 @@ pub(super) fn run(
     let engine = Handle::start(&[bundle.into()], &config.engine, &mut told)?;
     progress.finish();
     let progress = Progress::speaking(visible);
-    let mut watch = Stopwatch::start();
+    let watch = Stopwatch::start();
     let (_, events) = engine.answer(request)?;
-    let mut recorder = Recorder::create(&args.output, target)?;
-    while let Some(event) = events.recv() {
-        match event {
-            Event::Audio { samples, .. } => {
-                watch.heard(samples.len());
-                progress.spoken(&watch);
-                recorder.write(&samples.into_samples())?;
-            }
-            Event::SegmentEnd(Segment::Text(text)) => tell(&text),
-            Event::Failed(failure) => {
-                recorder.finish()?;
-                return Err(failure.into());
-            }
-            Event::Cancelled(_) => return Err(engine::Error::Stopped.into()),
-            _ => {}
-        }
-    }
-    recorder.finish()?;
-    watch.stop();
+    let recorder = Recorder::create(&args.output, target)?;
+    let watch = record(&events, recorder, watch, &progress)?;
     progress.finish();
     Ok(watch)
 }

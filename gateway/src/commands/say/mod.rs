@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use engine::bundle::{Bundle, Opened};
 use engine::text::Lexicon;
-use engine::{Event, Events, Handle, Request, StartError};
+use engine::{Event, Events, Handle, Request, Segment, StartError};
 
 use self::output::{Format, Recorder, Target};
 use super::progress::Progress;
@@ -236,7 +236,7 @@ fn start(bundle: Bundle, config: &Config, visible: bool) -> Result<Handle, Comma
     Ok(engine)
 }
 
-/// Writes one context's sound as it comes. What was made before a failure is a valid file.
+/// Writes one context's sound as it comes, and to standard error what a model writes. What was made before a failure is a valid file.
 fn record(
     events: &Events,
     mut recorder: Recorder,
@@ -250,6 +250,7 @@ fn record(
                 progress.spoken(&watch);
                 recorder.write(&samples.into_samples())?;
             }
+            Event::SegmentEnd(Segment::Text(text)) => tell(&text),
             Event::Failed(failure) => {
                 recorder.finish()?;
                 return Err(failure.into());
