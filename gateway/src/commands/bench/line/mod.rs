@@ -17,6 +17,8 @@ use crate::client::{
 
 /// Turns of a session whose sound is still told apart.
 const TURNS_KNOWN: usize = 64;
+/// Bytes of a second of sound, as other protocols are asked for it: 16-bit samples at 24 kHz.
+const BYTES_PER_SECOND: u64 = 48_000;
 /// Runs ahead as far as a server allows.
 const FAR_AHEAD_MS: u64 = 30_000;
 
@@ -270,4 +272,13 @@ fn closed_with(code: Option<u16>) -> String {
         Some(code) => format!("closed with {code}"),
         None => "closed".to_owned(),
     }
+}
+
+/// How long so many bytes sound.
+fn sounding(bytes: u64) -> Duration {
+    Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / BYTES_PER_SECOND)
+}
+
+fn broken(error: impl std::fmt::Display) -> Broken {
+    Broken(error.to_string())
 }

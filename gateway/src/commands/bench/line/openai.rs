@@ -5,12 +5,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Broken, Signal, TurnId};
+use super::{Broken, Signal, TurnId, broken, sounding};
 use crate::client::Target;
 use crate::commands::bench::turn::Sound;
 
-/// Bytes of a second of sound: 16-bit samples at 24 kHz.
-const BYTES_PER_SECOND: u64 = 48_000;
 /// Longest head of an answer.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
@@ -161,14 +159,6 @@ fn chunk(bytes: &[u8]) -> Result<Option<(usize, usize)>, Broken> {
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
-}
-
-fn sounding(bytes: u64) -> Duration {
-    Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / BYTES_PER_SECOND)
-}
-
-fn broken(error: impl std::fmt::Display) -> Broken {
-    Broken(error.to_string())
 }
 
 #[cfg(test)]

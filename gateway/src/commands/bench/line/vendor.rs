@@ -11,12 +11,10 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{Broken, Signal, TURNS_KNOWN, TurnId, closed_with, name, turn_of};
+use super::{Broken, Signal, TURNS_KNOWN, TurnId, broken, closed_with, name, sounding, turn_of};
 use crate::client::Target;
 use crate::commands::bench::turn::Sound;
 
-/// Bytes of a second of sound.
-const BYTES_PER_SECOND: u64 = 48_000;
 /// How its clients name a voice that the server does not know.
 const VOICE: &str = "bench";
 
@@ -273,15 +271,6 @@ fn read(tongue: Tongue, message: &Value, turn: TurnId) -> Told {
 fn decoded_bytes(text: &str) -> u64 {
     let padding = text.bytes().rev().take_while(|byte| *byte == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding) as u64
-}
-
-/// How long so many bytes sound.
-fn sounding(bytes: u64) -> Duration {
-    Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / BYTES_PER_SECOND)
-}
-
-fn broken(error: impl std::fmt::Display) -> Broken {
-    Broken(error.to_string())
 }
 
 #[cfg(test)]
