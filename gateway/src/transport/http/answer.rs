@@ -65,8 +65,7 @@ pub(super) async fn answer(
     // Until the last byte is out.
     speech.access.outcome("gone");
     let body = Body::from_stream(stream::try_unfold(speech, Speech::advance));
-    ([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")], body)
-        .into_response()
+    answered(content_type, body)
 }
 
 /// Waits for all of it. A client that leaves meanwhile drops this, and with it the context.
@@ -90,6 +89,10 @@ pub(super) async fn collect(
             Err(error) => return failed(&error.to_string()),
         }
     }
+    answered(content_type, body)
+}
+
+fn answered(content_type: &'static str, body: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")], body)
         .into_response()
 }
