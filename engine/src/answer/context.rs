@@ -285,15 +285,7 @@ impl Context {
     }
 
     fn job(&self) -> AudioJob {
-        AudioJob {
-            context: self.id,
-            rows: Vec::new(),
-            samples: 0,
-            end: End::No,
-            deadline: self.playout.dry_at().unwrap_or_default(),
-            marks: Vec::new(),
-            last: None,
-        }
+        AudioJob::of(self.id, &self.playout)
     }
 
     /// Gives the codec a job, if there is anything in it.

@@ -58,6 +58,21 @@ pub(crate) struct AudioJob {
     pub(crate) last: Option<Result<Summary, Failure>>,
 }
 
+impl AudioJob {
+    /// One of a context with nothing in it.
+    pub(crate) fn of(context: ContextId, playout: &Playout) -> Self {
+        Self {
+            context,
+            rows: Vec::new(),
+            samples: 0,
+            end: End::No,
+            deadline: playout.dry_at().unwrap_or_default(),
+            marks: Vec::new(),
+            last: None,
+        }
+    }
+}
+
 /// What a context works with while it is advanced.
 pub(crate) struct Env<'a> {
     pub(crate) now: Duration,
@@ -243,15 +258,7 @@ impl Context {
 
     /// The last job of a context that cannot go on.
     pub(crate) fn failed(&self, failure: Failure) -> AudioJob {
-        AudioJob {
-            context: self.id,
-            rows: Vec::new(),
-            samples: 0,
-            end: End::No,
-            deadline: self.playout.dry_at().unwrap_or_default(),
-            marks: Vec::new(),
-            last: Some(Err(failure)),
-        }
+        AudioJob { last: Some(Err(failure)), ..AudioJob::of(self.id, &self.playout) }
     }
 
     /// What the context has come to.
