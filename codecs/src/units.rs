@@ -11,8 +11,8 @@ use crate::frames::Frames;
 use crate::w2vbert::{self, W2vBert};
 use crate::weights::{LoadError, Weights, read_json};
 
-/// Name of the tensor with the centres.
-const CENTRES: &str = "centers";
+/// Name of the tensor with the centres, `[units, width]`.
+pub const CENTRES: &str = "centers";
 
 /// Centres that k-means has found.
 pub struct Units {

@@ -13,6 +13,8 @@
 //! `M = P + 1 + max(text before + realign, codes before)`, where both rows have their marker. Rows C1.. have the
 //! positions of C0's codes, so a frame has one position in all rows and the marker's is skipped.
 
+#[cfg(test)]
+mod golden;
 mod prompt;
 mod streams;
 mod vocabulary;

@@ -31,6 +31,11 @@ impl Wire {
         self.0.send(Message::text(message)).await.unwrap();
     }
 
+    /// Sends a binary frame.
+    pub(crate) async fn send_frame(&mut self, frame: Vec<u8>) {
+        self.0.send(Message::binary(frame)).await.unwrap();
+    }
+
     /// What comes next, beside pings.
     pub(crate) async fn next(&mut self) -> Message {
         loop {

@@ -7,6 +7,7 @@ use codecs::streaming::Codec;
 use codecs::weights::LoadError;
 
 use super::{SpeechBundle, SpeechManifest, SpeechVoice, TextIds};
+use crate::hearing::Ear;
 use crate::kernels::matrix::Precision;
 use crate::models::fast;
 use crate::models::speech::{Audit, Family, SpeechConfig, SpeechLm, open_model};
@@ -35,6 +36,8 @@ pub struct Inspected {
     pub token_bytes: usize,
     /// Tokens that the network was made for.
     pub context_tokens: usize,
+    /// Whether it hears.
+    pub hears: bool,
     /// Tensors that are not read, by what their names begin with, and how many those are.
     pub unused: Vec<(String, usize)>,
 }
@@ -67,14 +70,17 @@ impl Speech {
 }
 
 impl SpeechBundle {
-    /// Loads every part, and keeps nothing.
+    /// Loads every part, what hears among them, and keeps nothing.
     ///
     /// # Errors
-    /// As [`SpeechBundle::load`].
+    /// As [`SpeechBundle::load`], of every part.
     pub fn inspect(&self, progress: &mut dyn FnMut(Progress)) -> Result<Inspected, LoadError> {
         let (config, weights) = open_model(&self.model_folder())?;
         let unused = Audit::new(&weights, &config).unused_groups();
-        self.load(&LoadOptions { precision: Precision::F32, pool: None }, progress)?;
+        let speech = self.load(&LoadOptions { precision: Precision::F32, pool: None }, progress)?;
+        let mut ear = Ear::of(self, speech.network.heard());
+        drop(speech);
+        ear.as_mut().map(Ear::load).transpose()?;
         let backbone = &config.backbone;
         Ok(Inspected {
             layers: backbone.layers,
@@ -82,6 +88,7 @@ impl SpeechBundle {
             streams: config.streams(),
             token_bytes: 2 * backbone.layers * backbone.kv_width() * size_of::<f32>(),
             context_tokens: backbone.max_positions,
+            hears: ear.is_some(),
             unused,
         })
     }

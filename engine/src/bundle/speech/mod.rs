@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use codecs::streaming;
-use codecs::weights::LoadError;
+use codecs::units::CENTRES;
+use codecs::weights::{LoadError, Weights};
 
 pub use convert::{Convert, ConvertError, Converted, convert};
 pub use load::{Inspected, LoadOptions, Speech};
@@ -27,6 +28,7 @@ pub use manifest::{
 pub use text::{TextError, TextIds};
 
 use super::voices;
+use crate::layout::StreamIds;
 use crate::models::backbone::Block;
 use crate::models::speech::{Family, SpeechConfig, open_model};
 
@@ -75,6 +77,10 @@ impl SpeechBundle {
         let codec = codec.transpose()?;
         if let Some(input) = &manifest.audio_input {
             check_input(root, &file, input)?;
+            if let AudioInput::Units { centers, .. } = input {
+                let streams = config.family.streams();
+                check_codes(root, &file, centers, streams, codec.as_ref())?;
+            }
         }
         let voices = open_voices(root, &manifest, &config)?;
         Ok(Self { root: root.to_path_buf(), manifest, config, text, codec, voices })
@@ -148,7 +154,7 @@ fn open_codec(
     let folder = root.join(&entry.path);
     let file = folder.join("config.json");
     let shape = streaming::Shape::read(entry.kind, &file)?;
-    codecs::weights::Weights::open(&folder)?;
+    Weights::open(&folder)?;
     let streams = &config.family.streams()[sounding(manifest, config)];
     if shape.rows != streams.len() {
         let reason = format!("{} codebooks, the model says {}", shape.rows, streams.len());
@@ -180,6 +186,33 @@ fn check_input(root: &Path, file: &Path, input: &AudioInput) -> Result<(), LoadE
     }
 }
 
+/// What is made of a recording can be said by the model: a unit or a code beyond its stream would be refused only when one is
+/// heard.
+fn check_codes(
+    root: &Path,
+    file: &Path,
+    centers: &str,
+    streams: &[StreamIds],
+    codec: Option<&streaming::Shape>,
+) -> Result<(), LoadError> {
+    let wrong = |reason: String| Err(LoadError::field(file, "audio_input", reason));
+    let (Some(codec), [first, others @ ..]) = (codec, streams) else {
+        return wrong("codes of recordings need `codec`".to_owned());
+    };
+    let units = Weights::open(&root.join(centers))?;
+    let found = units.shape(CENTRES).and_then(|shape| shape.first()).copied().unwrap_or(0);
+    if !(1..=first.codes.len()).contains(&found) {
+        let reason = format!("`{centers}` has {found} units, stream 0 {}", first.codes.len());
+        return wrong(reason);
+    }
+    let codes = others.iter().map(|s| s.codes.len()).min().unwrap_or(0);
+    if codec.entries > codes {
+        let reason = format!("the codec makes {} codes, the model reads {codes}", codec.entries);
+        return wrong(reason);
+    }
+    Ok(())
+}
+
 fn open_voices(
     root: &Path,
     manifest: &SpeechManifest,
@@ -197,7 +230,7 @@ fn open_voices(
 }
 
 /// One row of codes for each stream, of equal lengths, each code one that the stream has.
-fn check_rows(rows: &[Vec<u16>], streams: &[crate::layout::StreamIds]) -> Result<(), String> {
+fn check_rows(rows: &[Vec<u16>], streams: &[StreamIds]) -> Result<(), String> {
     if rows.len() != streams.len() {
         return Err(format!(
             "{} rows of codes, the model has {} streams",

@@ -1,0 +1,129 @@
+//! A model that hears in codes, over the wire: recordings are written down, answered and spoken to, and a voice is asked for.
+//! Weights are random, so only that it depends on what was heard can be told.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should stop")]
+
+mod house;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use codecs::wav::{self, SampleFormat};
+use gateway::config::Gateway;
+use house::wire::Wire;
+use house::{House, post, status};
+use serde_json::{Value, json};
+
+const MODEL: &str = "opuslm-hearing";
+const BOUNDARY: &str = "b0undary";
+
+async fn open() -> House {
+    let bundles = ["voices/nano", "tests/fixtures/bundles/opuslm-hearing"];
+    House::of(house::start_all(&bundles), Gateway::default()).await
+}
+
+/// A second of sound as a WAV file at 16 kHz.
+fn recording(step: f32) -> Vec<u8> {
+    let mut bytes = wav::header(16_000, SampleFormat::I16, &[], Some(16_000));
+    let sample = |i: u16| (f32::from(i) * step).sin() * (f32::from(i) * 0.001).cos() * 0.4;
+    codecs::pcm::extend_i16_le(&mut bytes, &(0..16_000).map(sample).collect::<Vec<f32>>());
+    bytes
+}
+
+async fn transcribed(house: &House, step: f32) -> Value {
+    let mut body = Vec::new();
+    for (name, content) in [
+        ("model\"", MODEL.as_bytes()),
+        ("temperature\"", b"0"),
+        ("file\"; filename=\"a.wav\"", &recording(step)),
+    ] {
+        let head = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}");
+        body.extend([head.as_bytes(), b"\r\n\r\n", content, b"\r\n"].concat());
+    }
+    body.extend(format!("--{BOUNDARY}--\r\n").as_bytes());
+    let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
+    let request = post("/v1/audio/transcriptions", &content_type, &body);
+    let (head, answer) = house.answer(request).await;
+    assert_eq!(status(&head), 200, "{}", String::from_utf8_lossy(&answer));
+    serde_json::from_slice(&answer).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_is_written_down() {
+    let house = open().await;
+    let (low, high) = (transcribed(&house, 0.03).await, transcribed(&house, 0.2).await);
+    assert!(low["text"].is_string());
+    assert_eq!(low["text"], transcribed(&house, 0.03).await["text"]);
+    assert_ne!(low["text"], high["text"], "what is heard decides what is written");
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spoken_question_is_answered_in_a_voice() {
+    let house = open().await;
+    let ask = async |step: f32, voice: &str| {
+        let data = STANDARD.encode(recording(step));
+        let body = json!({"model": MODEL, "seed": 7, "modalities": ["text", "audio"],
+            "audio": {"voice": voice, "format": "pcm16"}, "messages": [{"role": "user",
+            "content": [{"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}]}]});
+        let (head, answer) = house.post("/v1/chat/completions", &body).await;
+        let answer: Value = serde_json::from_slice(&answer).unwrap();
+        assert_eq!(status(&head), 200, "{answer}");
+        answer
+    };
+    let told = |answer: &Value| answer["choices"][0]["message"]["audio"].clone();
+    let ann = ask(0.03, "ann").await;
+    // A second of what is heard, and the twelve frames of the voice.
+    assert_eq!(ann["usage"]["prompt_tokens_details"]["audio_tokens"], 49 + 12);
+    assert!(ann["usage"]["completion_tokens_details"]["audio_tokens"].as_u64() > Some(0));
+    let (own, other) = (ask(0.03, "alloy").await, ask(0.2, "ann").await);
+    assert_eq!(own["usage"]["prompt_tokens_details"]["audio_tokens"], 49);
+    assert_ne!(told(&ann)["data"], told(&own)["data"]);
+    assert_ne!(told(&ann)["transcript"], told(&other)["transcript"]);
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_is_spoken_in_the_voice_that_is_named() {
+    let house = open().await;
+    let speech = async |voice: &str| {
+        let body =
+            json!({"model": MODEL, "input": "Hi.", "voice": voice, "response_format": "pcm"});
+        let (head, sound) = house.post("/v1/audio/speech", &body).await;
+        (status(&head), sound)
+    };
+    let (ann, own) = (speech("ann").await, speech("alloy").await);
+    assert_eq!((ann.0, own.0), (200, 200));
+    assert!(!ann.1.is_empty() && ann.1 != own.1);
+    let (refused, answer) = speech("nobody").await;
+    assert_eq!(refused, 400, "{}", String::from_utf8_lossy(&answer));
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_sends_what_is_to_be_answered() {
+    let house = open().await;
+    let mut wire = Wire::connect(&house).await;
+    wire.send(r#"{"type":"session.start","audio":{"codec":"pcm_s16le"}}"#).await;
+    let ready = wire.until("session.ready").await;
+    let models = ready["models"].as_array().unwrap();
+    let model = models.iter().find(|model| model["id"] == MODEL).unwrap();
+    assert_eq!(model["voices"], json!(["ann"]));
+    let heard = json!([{"type": "input_audio", "input_audio": {"id": "u"}}]);
+    let open = json!({"type": "context.open", "ctx": "q", "model": MODEL, "voice": "ann", "seed": 7,
+        "messages": [{"role": "user", "content": heard}]});
+    wire.send(&open.to_string()).await;
+    let handle = wire.until("context.opened").await["handle"].as_u64().unwrap();
+    wire.send(r#"{"type":"audio.begin","ctx":"q","id":"u","sample_rate":16000}"#).await;
+    let mut frame = vec![2, 0, 0, 1];
+    frame.extend(u32::try_from(handle).unwrap().to_be_bytes());
+    frame.extend([0; 12]);
+    // Behind the header of the file.
+    let file = recording(0.03);
+    frame.extend(&file[file.len() - 32_000..]);
+    wire.send_frame(frame).await;
+    wire.send(r#"{"type":"audio.end","ctx":"q","id":"u"}"#).await;
+    let done = wire.until("context.done").await;
+    assert_eq!(done["usage"]["prompt_audio_tokens"], 49 + 12, "{done}");
+    assert!(done["usage"]["audio_frames"].as_u64() > Some(0), "{done}");
+    house.until_idle().await;
+}
