@@ -34,6 +34,7 @@ const ENGINE_FACE: &[&str] = &[
     "Stats",
     "Summary",
     "Text",
+    "Together",
     "Usage",
     "VoiceError",
     "VoiceSource",
@@ -44,6 +45,7 @@ const ENGINE_FACE: &[&str] = &[
     "stats",
     "stub",
     "text",
+    "together",
 ];
 /// What the gateway may name of the codecs: transport formats, no network.
 const CODECS_FACE: &[&str] = &[

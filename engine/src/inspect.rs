@@ -1,8 +1,12 @@
-//! What is in a bundle, found out by loading all of it, one part after the other. Starts no thread and keeps nothing.
+//! What is in a bundle, found out by loading all of it, one part after the other, and whether several can run together. Starts
+//! no thread and keeps nothing.
 
-use crate::bundle::Bundle;
+use codecs::weights::LoadError;
+
+use crate::bundle::{Bundle, Opened};
 use crate::kernels::matrix::Precision;
-use crate::start::{self, Progress, StartError};
+use crate::memory::Funds;
+use crate::start::{self, Options, Progress, StartError};
 use crate::voices::Hearing;
 
 /// A bundle that an engine can be started from.
@@ -63,4 +67,51 @@ pub fn inspect(
     }
     let hears = hearing.is_some();
     Ok(Inspection { stages, window_bytes: start::window_bytes(bundle), hears })
+}
+
+/// What bundles take that run in one engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Together {
+    /// Bytes of the numbers of their networks, at the precision of the options; codecs and scratch memory come on top.
+    pub weight_bytes: usize,
+    /// Bytes of key/value memory that they share ...
+    pub kv_bytes: usize,
+    /// ... and of it what one window of the greatest length takes in every stage of all of them.
+    pub window_bytes: usize,
+}
+
+/// Whether bundles can run in one engine, and what they take then. Reads no weights.
+///
+/// # Errors
+/// [`StartError::NoBundle`], [`StartError::SameName`], [`StartError::KvBytes`]; a tokenizer that cannot be used.
+pub fn together(bundles: &[Opened], options: &Options) -> Result<Together, StartError> {
+    start::check_names(bundles)?;
+    let needs: Vec<_> = bundles.iter().flat_map(start::needs).collect();
+    let Funds { given, needed } = Funds::of(&needs, options.kv_bytes)?;
+    let mut numbers = 0;
+    for opened in bundles {
+        numbers += numbers_of(opened)?;
+    }
+    let number_bytes = match options.precision {
+        Precision::F32 => 4,
+        Precision::Bf16 => 2,
+        Precision::Int8 => 1,
+    };
+    let weight_bytes = numbers * number_bytes;
+    Ok(Together { weight_bytes, kv_bytes: given, window_bytes: needed })
+}
+
+/// Numbers that are kept of a bundle's networks: rows of an embedding that are never read are not.
+fn numbers_of(opened: &Opened) -> Result<usize, LoadError> {
+    let bundle = match opened {
+        Opened::Speech(bundle) => return Ok(bundle.config.parameters()),
+        Opened::Voice(bundle) => bundle,
+    };
+    let kept = bundle.kept_ids()?;
+    let stage = |(stage, kept): (&crate::bundle::Stage, &Vec<u32>)| {
+        let backbone = &stage.config.backbone;
+        let unread = backbone.vocabulary.saturating_sub(kept.len()) * backbone.hidden;
+        stage.config.parameters().saturating_sub(unread)
+    };
+    Ok(bundle.stages.iter().zip(&kept).map(stage).sum())
 }

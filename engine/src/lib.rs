@@ -43,7 +43,7 @@ mod worker;
 
 pub use event::{CharEnd, Event, Events, Failure, Finish, Segment, Summary, Usage};
 pub use handle::Handle;
-pub use inspect::{Inspection, StageSize, inspect};
+pub use inspect::{Inspection, StageSize, Together, inspect, together};
 pub use kernels::matrix::Precision;
 pub use pcm::Pcm;
 pub use pipeline::Segments;

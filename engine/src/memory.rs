@@ -34,16 +34,31 @@ pub(crate) struct TooFew {
     pub(crate) needed: usize,
 }
 
+/// Bytes of key/value memory, and how many of them one window in every stage needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Funds {
+    pub(crate) given: usize,
+    pub(crate) needed: usize,
+}
+
+impl Funds {
+    /// What the setting gives; without one, what is usual.
+    ///
+    /// # Errors
+    /// See [`TooFew`].
+    pub(crate) fn of(needs: &[Need], kv_bytes: Option<usize>) -> Result<Self, TooFew> {
+        let needed: usize = needs.iter().map(|need| need.bytes()).sum();
+        let given = kv_bytes.unwrap_or_else(|| KV_BYTES.max(KV_WINDOWS * needed));
+        if given < needed { Err(TooFew { given, needed }) } else { Ok(Self { given, needed }) }
+    }
+}
+
 /// Blocks of each stage.
 ///
 /// # Errors
 /// See [`TooFew`].
 pub(crate) fn share(needs: &[Need], kv_bytes: Option<usize>) -> Result<Vec<usize>, TooFew> {
-    let needed: usize = needs.iter().map(|need| need.bytes()).sum();
-    let given = kv_bytes.unwrap_or_else(|| KV_BYTES.max(KV_WINDOWS * needed));
-    if given < needed {
-        return Err(TooFew { given, needed });
-    }
+    let Funds { given, needed } = Funds::of(needs, kv_bytes)?;
     let blocks = |need: &Need| {
         let tokens = need.tokens as u128 * given as u128 / needed as u128;
         tokens as usize / BLOCK_TOKENS

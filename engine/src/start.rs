@@ -256,7 +256,7 @@ impl Loaded {
 }
 
 /// Requests name models, so no two may have one name.
-fn check_names(bundles: &[Opened]) -> Result<(), StartError> {
+pub(crate) fn check_names(bundles: &[Opened]) -> Result<(), StartError> {
     if bundles.is_empty() {
         return Err(StartError::NoBundle);
     }
@@ -426,7 +426,7 @@ fn window_tokens(bundle: &Bundle, stage: &bundle::Stage) -> usize {
 }
 
 /// What a bundle's longest windows need, stage by stage.
-fn needs(opened: &Opened) -> Vec<Need> {
+pub(crate) fn needs(opened: &Opened) -> Vec<Need> {
     match opened {
         Opened::Voice(bundle) => voice_needs(bundle).collect(),
         Opened::Speech(bundle) => vec![speaker_need(bundle)],

@@ -82,3 +82,32 @@ fn what_cannot_be_converted_is_told_with_its_file() {
     let text = convert(&source, &["--codec", ".", "--codec-kind", "mimi"]);
     assert!(text.contains("--codec-kind: `mimi` is none of xcodec, dac, seanet"), "{text}");
 }
+
+#[test]
+fn several_bundles_are_checked_each_and_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |bundles: &[&str], more: &[&str]| {
+        let bundles = bundles.iter().map(|name| fixture(&format!("bundles/{name}")));
+        let output = run(dovecote(folder.path()).arg("check").args(bundles).args(more));
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        (output.status.code(), text, stderr(&output))
+    };
+    let (code, text, told) = check(&["bagpiper", "opuslm-hearing"], &[]);
+    assert_eq!(code, Some(0), "{told}");
+    for part in ["bagpiper-tiny (", "opuslm-hearing (", "hears with: units", "together: weights "] {
+        assert!(text.contains(part), "{text}\nexpected {part}");
+    }
+    // What is wrong with one hides nothing of the others.
+    let (code, text, told) = check(&["nowhere", "opuslm", "opuslm"], &["--json"]);
+    assert_eq!(code, Some(2));
+    let found: Value = serde_json::from_str(&text).unwrap();
+    let missing = found["bundles"][0]["error"].as_str().unwrap();
+    assert!(missing.contains("nowhere/dovecote.json") && told.contains(missing), "{told}");
+    assert_eq!(found["bundles"][1]["model"], "opuslm-tiny");
+    let twice = found["together"]["error"].as_str().unwrap();
+    assert!(twice.contains("two models are named \"opuslm-tiny\""), "{twice}");
+    assert!(told.contains("2 of what was checked"), "{told}");
+    let (code, _, told) = check(&["bagpiper", "opuslm"], &["--kv-bytes", "1000"]);
+    assert_eq!(code, Some(2));
+    assert!(told.contains("kv_bytes is 1000, the bundles need at least"), "{told}");
+}

@@ -85,6 +85,12 @@ pub enum CommandError {
         /// Of how many.
         lines: usize,
     },
+    /// Bundles that cannot be served, alone or together; each reason was told.
+    #[error("{faults} of what was checked does not hold")]
+    Unfit {
+        /// How many.
+        faults: usize,
+    },
     /// Whoever reads our output has left: nothing more to do, and nothing to complain of.
     #[error("the reader has gone")]
     ReaderGone,
@@ -99,6 +105,7 @@ impl CommandError {
             | Self::Locks(_)
             | Self::NoBundle { .. }
             | Self::Start(_)
+            | Self::Unfit { .. }
             | Self::Convert(ConvertError::Load(_) | ConvertError::NotEmpty(_)) => 2,
             Self::Request(engine::Error::Option { .. }) => 2,
             Self::Request(_) | Self::Failed(_) | Self::Encode(_) | Self::Bench(_) => 1,
@@ -150,15 +157,14 @@ fn open_bundle(config: &Config) -> Result<Bundle, CommandError> {
 
 /// Opens all bundles that the settings name, of any family, else the bundled voice.
 fn open_bundles(config: &Config) -> Result<Vec<Opened>, CommandError> {
-    let first = bundle_root(config)?;
-    let roots = std::iter::once(&first).chain(&config.more_bundles);
     let open = |root: &PathBuf| Ok(bundle::open(root).map_err(StartError::from)?);
-    roots.map(open).collect()
+    bundle_roots(config)?.iter().map(open).collect()
 }
 
-/// As [`open_bundle`], for commands that take every family.
-fn open_any_bundle(config: &Config) -> Result<Opened, CommandError> {
-    Ok(bundle::open(&bundle_root(config)?).map_err(StartError::from)?)
+/// The folders of all bundles that the settings name, else of the bundled voice.
+fn bundle_roots(config: &Config) -> Result<Vec<PathBuf>, CommandError> {
+    let first = bundle_root(config)?;
+    Ok(std::iter::once(first).chain(config.more_bundles.iter().cloned()).collect())
 }
 
 /// The folder of the bundle that the settings name, else of the bundled voice.
