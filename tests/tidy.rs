@@ -21,6 +21,7 @@ const ENGINE_FACE: &[&str] = &[
     "Handle",
     "Inspection",
     "Manner",
+    "NewVoice",
     "Options",
     "Pcm",
     "Precision",

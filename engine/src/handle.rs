@@ -3,11 +3,12 @@
 //!
 //! ```text
 //! Handle --commands--> engine-step --jobs--> engine-audio --events--> Events (one outbox a context)
-//!        --recordings-> engine-voice --prompt--> back; only where the bundle can hear
+//!        --recordings-> engine-voice --codes--> back; only where a model can make voices of them
 //!        --requests--> engine-hearing --commands--> engine-step; where there is a recording in what a model is to answer
 //!        --texts-> engine-verbalizer --chunks--> engine-step; only where a model puts texts into words
 //! ```
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -18,16 +19,20 @@ use std::time::{Duration, Instant};
 use crate::answer::{self, Speaker};
 use crate::audio::{self, Audio};
 use crate::bundle::Prompt;
+use crate::bundle::speech::SpeechVoice;
 use crate::engine::{Engine, Opening};
 use crate::event::{Events, Outbox, outbox};
-use crate::hearing::{self, Ear, HearingJob, Waiting};
+use crate::hearing::{self, HearingJob, Waiting};
 use crate::load;
-use crate::request::{Manner, Request, Resolver, Written};
+use crate::request::{Manner, Request, Written};
+use crate::roster::{Models, Taker};
 use crate::sound::Stream;
-use crate::stats::{Part, Stats};
+use crate::stats::Stats;
 use crate::text::Chunk;
 use crate::verbalizer::{self, Job, Verbalizer};
-use crate::voices::{self, Hearing, LoadedVoice, VoiceError, VoiceJob, VoiceSource};
+use crate::voices::{
+    self, LoadedVoice, Maker, NewVoice, SharedEar, VoiceError, VoiceJob, VoiceSource,
+};
 use crate::worker::{Command, Worker};
 use crate::{ContextId, Error};
 
@@ -52,8 +57,10 @@ pub struct Handle {
     stats: Arc<Mutex<Stats>>,
     threads: Vec<JoinHandle<()>>,
     models: Models,
-    /// None where the first voice cannot hear.
+    /// None where no model can make voices of recordings.
     recordings: Option<SyncSender<VoiceJob>>,
+    /// Names of the models that can.
+    makers: BTreeSet<String>,
     /// None where no model that answers can hear.
     unheard: Option<SyncSender<HearingJob>>,
     /// Those whose recordings are still to be heard, or whose texts are still to be put into words.
@@ -62,24 +69,13 @@ pub struct Handle {
     now: Arc<dyn Fn() -> Duration + Send + Sync>,
 }
 
-/// The models that an engine runs, as requests are checked against them.
-#[derive(Default)]
-pub(crate) struct Models {
-    /// Those that speak a text.
-    pub(crate) voices: Vec<Resolver>,
-    /// Those that answer.
-    pub(crate) speakers: Vec<Arc<Speaker>>,
-    /// What the engine's stages are parts of.
-    pub(crate) parts: Vec<Part>,
-}
-
 /// What works beside the steps, each on a thread of its own.
 #[derive(Default)]
 pub(crate) struct Helpers {
-    /// Makes prompts of recordings for the first voice bundle.
-    pub(crate) hearing: Option<Hearing>,
+    /// What makes voices of recordings, by the names of the models.
+    pub(crate) makers: BTreeMap<String, Maker>,
     /// What each model that answers hears with, if anything.
-    pub(crate) ears: Vec<Option<Ear>>,
+    pub(crate) ears: Vec<Option<SharedEar>>,
     /// Put the texts of some of the voice bundles into words, by their places.
     pub(crate) verbalizers: Vec<(usize, Verbalizer)>,
 }
@@ -87,7 +83,7 @@ pub(crate) struct Helpers {
 impl Handle {
     /// Starts the threads.
     pub(crate) fn spawn(engine: Engine, mut models: Models, helpers: Helpers) -> Self {
-        let Helpers { hearing, ears, verbalizers } = helpers;
+        let Helpers { makers, ears, verbalizers } = helpers;
         let (commands, inbox) = sync_channel(COMMANDS);
         let (jobs, todo) = sync_channel(JOBS);
         let stats = Arc::new(Mutex::new(Stats::new(models.parts.clone())));
@@ -97,9 +93,10 @@ impl Handle {
             spawn_named("engine-step", move || worker.run(clock())),
             spawn_named("engine-audio", move || audio.run(Audio::default(), clock())),
         ];
-        let recordings = hearing.map(|hearing| {
+        let names = makers.keys().cloned().collect();
+        let recordings = (!makers.is_empty()).then(|| {
             let (recordings, todo) = sync_channel(RECORDINGS);
-            threads.push(spawn_named("engine-voice", move || voices::run(hearing, &todo)));
+            threads.push(spawn_named("engine-voice", move || voices::run(makers, &todo)));
             recordings
         });
         let waiting = Arc::<Waiting>::default();
@@ -118,7 +115,18 @@ impl Handle {
             models.voices[voice].texts = Some(texts);
         }
         let next_id = AtomicU64::new(0);
-        Self { commands, next_id, stats, threads, models, recordings, unheard, waiting, now }
+        Self {
+            commands,
+            next_id,
+            stats,
+            threads,
+            models,
+            recordings,
+            makers: names,
+            unheard,
+            waiting,
+            now,
+        }
     }
 
     /// Opens a context; its events come through the second value.
@@ -130,7 +138,7 @@ impl Handle {
         if request.max_ahead.is_some() {
             self.admit()?;
         }
-        let voice = self.models.voice(request.model.as_deref())?;
+        let voice = self.models.voice(request.model.as_deref(), request.voice.as_deref())?;
         let texts = voice.texts.as_ref();
         let written = texts.and_then(|texts| Some((texts, voice.written(&request)?)));
         let (mut settings, source) = voice.resolve(request)?;
@@ -269,7 +277,7 @@ impl Handle {
     /// # Errors
     /// [`Error::Option`] for a value that the bundle does not have, else as [`Handle::push`].
     pub fn restyle(&self, id: ContextId, manner: &Manner) -> Result<(), Error> {
-        let voice = self.models.voice(manner.model.as_deref())?;
+        let voice = self.models.voice(manner.model.as_deref(), manner.voice.as_deref())?;
         self.send(Command::Restyle { id, control: voice.manner(manner)? })
     }
 
@@ -300,44 +308,74 @@ impl Handle {
         self.send(Command::Cancel(id))
     }
 
-    /// Makes the prompt of a voice for the first bundle that has voices. Blocks while a recording is encoded, and while the encoder is loaded for the first one:
-    /// some seconds.
+    /// Makes a voice for the model of that name, or for the first that can make one of such a source. Blocks while a recording is
+    /// encoded, and while the encoder is loaded for the first one: some seconds.
     ///
     /// # Errors
     /// See [`VoiceError`].
-    pub fn make_prompt(&self, source: VoiceSource) -> Result<Prompt, VoiceError> {
-        let resolver = self.models.voices.first().ok_or(VoiceError::NoVoices)?;
-        let samples = match source {
-            VoiceSource::Recording(samples) => samples,
-            VoiceSource::Codes(rows) => {
-                let made = Prompt::from_rows(rows, &resolver.prompt_rules);
-                return made.map_err(VoiceError::Codes);
-            }
+    pub fn make_voice(
+        &self,
+        model: Option<&str>,
+        source: VoiceSource,
+    ) -> Result<NewVoice, VoiceError> {
+        let makes = |taker: &Taker<'_>| match &source {
+            VoiceSource::Codes(_) => true,
+            VoiceSource::Recording(_) => self.makers.contains(taker.name()),
         };
+        let taker = match (model, self.models.takers().find(makes)) {
+            (Some(model), _) => self.models.taker(model)?,
+            (None, Some(taker)) => taker,
+            (None, None) if self.models.takers().next().is_some() => return Err(VoiceError::Deaf),
+            (None, None) => return Err(VoiceError::NoVoices),
+        };
+        let rows = match source {
+            VoiceSource::Codes(rows) => rows,
+            VoiceSource::Recording(samples) => self.encode(taker.name(), samples)?,
+        };
+        taker.new_voice(rows).map_err(VoiceError::Codes)
+    }
+
+    /// Codes of a recording, by what a model makes voices with.
+    fn encode(&self, model: &str, samples: Vec<f32>) -> Result<Vec<Vec<u16>>, VoiceError> {
+        let recordings = self.recordings.as_ref().filter(|_| self.makers.contains(model));
+        let recordings = recordings.ok_or(VoiceError::Deaf)?;
         let (answer, made) = sync_channel(1);
-        let recordings = self.recordings.as_ref().ok_or(VoiceError::Deaf)?;
-        recordings.try_send(VoiceJob { samples, answer }).map_err(|e| match e {
+        let job = VoiceJob { model: model.to_owned(), samples, answer };
+        recordings.try_send(job).map_err(|e| match e {
             TrySendError::Full(_) => VoiceError::Busy { jobs: RECORDINGS },
             TrySendError::Disconnected(_) => VoiceError::Stopped,
         })?;
         made.recv().unwrap_or(Err(VoiceError::Stopped))
     }
 
-    /// From now on contexts may be opened with this voice of the first bundle that has voices; its language is the bundle's
-    /// default.
+    /// From now on contexts may be opened with this voice of its model; it speaks the model's default language.
     ///
     /// # Errors
-    /// [`VoiceError::Taken`], [`VoiceError::Full`], [`VoiceError::NoVoices`].
-    pub fn add_voice(&self, name: impl Into<String>, prompt: Prompt) -> Result<(), VoiceError> {
-        let resolver = self.models.voices.first().ok_or(VoiceError::NoVoices)?;
-        let language = resolver.manifest.default_language;
-        let voice = LoadedVoice { name: name.into(), language, prompt: Arc::new(prompt) };
-        resolver.voices.add(voice)
+    /// [`VoiceError::Taken`], [`VoiceError::Full`], [`VoiceError::Model`]; [`VoiceError::Codes`] for rows that were changed since.
+    pub fn add_voice(&self, name: impl Into<String>, voice: NewVoice) -> Result<(), VoiceError> {
+        let name = name.into();
+        match self.models.taker(&voice.model)? {
+            Taker::Voice(resolver) => {
+                let language = resolver.manifest.default_language;
+                let prompt = Prompt::from_rows(voice.rows, &resolver.prompt_rules);
+                let prompt = Arc::new(prompt.map_err(VoiceError::Codes)?);
+                resolver.voices.add(LoadedVoice { name, language, prompt })
+            }
+            Taker::Speaker(speaker) => {
+                let voice = speaker.new_voice(voice.rows).map_err(VoiceError::Codes)?;
+                speaker.add_voice(SpeechVoice { name, codes: voice.rows.into() })
+            }
+        }
     }
 
-    /// From now on no context can be opened with this voice; those that speak with it go on. Returns whether it was there.
-    pub fn remove_voice(&self, name: &str) -> bool {
-        self.models.voices.first().is_some_and(|resolver| resolver.voices.remove(name))
+    /// From now on no context can be opened with this voice of the model; those that speak with it go on. Returns whether it was
+    /// there.
+    pub fn remove_voice(&self, model: &str, name: &str) -> bool {
+        match self.models.taker(model) {
+            Ok(Taker::Voice(resolver)) => resolver.voices.remove(name),
+            Ok(Taker::Speaker(speaker)) => speaker.remove_voice(name),
+            Err(_) => false,
+        }
     }
 
     /// Whether its speech can be heard; an engine for load tests may give silence of the right length.
@@ -382,37 +420,6 @@ impl Handle {
             TrySendError::Disconnected(_) => Error::Stopped,
         })
     }
-}
-
-impl Models {
-    fn voice(&self, name: Option<&str>) -> Result<&Resolver, Error> {
-        pick(&self.voices, |voice| &voice.manifest.name, name, "models that speak a text")
-    }
-
-    fn speaker(&self, name: Option<&str>) -> Result<&Arc<Speaker>, Error> {
-        pick(&self.speakers, |speaker| speaker.name(), name, "models that answer")
-    }
-}
-
-/// The model of that name, or the first one.
-fn pick<'m, M>(
-    models: &'m [M],
-    named: impl Fn(&M) -> &str,
-    name: Option<&str>,
-    what: &str,
-) -> Result<&'m M, Error> {
-    let found = match name {
-        Some(name) => models.iter().find(|model| named(model) == name),
-        None => models.first(),
-    };
-    found.ok_or_else(|| {
-        let names: Vec<&str> = models.iter().map(named).collect();
-        let allowed = match names.is_empty() {
-            true => format!("there are no {what}"),
-            false => format!("{what}: {}", names.join(", ")),
-        };
-        Error::option("model", name.unwrap_or_default(), allowed)
-    })
 }
 
 impl Drop for Handle {

@@ -24,6 +24,7 @@ use crate::bundle::speech::{AudioInput, SpeechBundle};
 use crate::engine::Opening;
 use crate::event::{Event, Failure, Outbox, Summary};
 use crate::models::speech::{Heard, open_model};
+use crate::voices::SharedEar;
 use crate::worker::Command;
 use crate::{ContextId, Error};
 
@@ -42,6 +43,9 @@ pub(crate) enum HearingError {
     /// A sample is infinite or not a number.
     #[error("sample {index} is not a finite number")]
     NotFinite { index: usize },
+    /// It becomes rows of numbers, of which no voice can be made.
+    #[error("this model does not hear in codes")]
+    NoCodes,
     /// What hears cannot be loaded.
     #[error("cannot load what hears: {0}")]
     Load(String),
@@ -117,6 +121,11 @@ impl Ear {
         Some(Self { files, limits, ready: None })
     }
 
+    /// Longest recording, in samples at 24 kHz.
+    pub(crate) fn samples_max(&self) -> usize {
+        (self.limits.seconds_max * f64::from(RATE)) as usize
+    }
+
     /// What can be said of a recording beforehand.
     pub(crate) fn limits(&self) -> Limits {
         self.limits
@@ -136,6 +145,19 @@ impl Ear {
             None => self.files.load()?,
         };
         Ok(self.ready.insert(ready))
+    }
+
+    /// Makes codes of a recording at 24 kHz, `[streams][frames]`.
+    pub(crate) fn codes(&mut self, samples: &[f32]) -> Result<Vec<Vec<u16>>, HearingError> {
+        match self.hear(samples)? {
+            Part::Codes(codes) => Ok(codes.to_vec()),
+            _ => Err(HearingError::NoCodes),
+        }
+    }
+
+    /// Whether what it hears becomes codes.
+    pub(crate) fn makes_codes(&self) -> bool {
+        matches!(self.files, Files::Units { .. })
     }
 
     /// Makes a part of a prompt of a recording at 24 kHz.
@@ -261,14 +283,14 @@ impl Waiting {
 
 /// The hearing thread: ears of all models that answer, in their order.
 pub(crate) struct Side {
-    pub(crate) ears: Vec<Option<Ear>>,
+    pub(crate) ears: Vec<Option<SharedEar>>,
     pub(crate) waiting: Arc<Waiting>,
     pub(crate) commands: SyncSender<Command>,
 }
 
 impl Side {
     /// Runs until nobody can ask any more.
-    pub(crate) fn run(mut self, todo: &Receiver<HearingJob>) {
+    pub(crate) fn run(self, todo: &Receiver<HearingJob>) {
         while let Ok(HearingJob { id, speaker, model, request }) = todo.recv() {
             if !self.waiting.wants(id) {
                 continue;
@@ -289,13 +311,15 @@ impl Side {
 
     /// Hears the recordings of a request, and checks it as one without them.
     fn hear(
-        &mut self,
+        &self,
         speaker: &Arc<Speaker>,
         model: usize,
         mut request: Request,
     ) -> Result<Settings, String> {
-        let ear = self.ears.get_mut(model).and_then(Option::as_mut);
+        let ear = self.ears.get(model).and_then(Option::as_ref);
         let ear = ear.ok_or("this model does not hear")?;
+        // What an ear has loaded is whole, whoever panicked.
+        let mut ear = ear.lock().unwrap_or_else(PoisonError::into_inner);
         for part in request.messages.iter_mut().flat_map(|message| &mut message.parts) {
             if let Part::Audio(samples) = part {
                 *part = ear.hear(samples).map_err(|e| e.to_string())?;
@@ -421,7 +445,8 @@ mod tests {
             let speech = bundle.load(&options, &mut |_| ()).unwrap();
             let (_, speaker) = Speaker::of(speech, Home { stage: 0, blocks: 99 });
             let (to_step, commands) = sync_channel(9);
-            let ears = vec![Ear::of(&bundle, speaker.heard.clone())];
+            let ear = Ear::of(&bundle, speaker.heard.clone());
+            let ears = vec![ear.map(|ear| Arc::new(Mutex::new(ear)))];
             let side = Side { ears, waiting: Arc::default(), commands: to_step };
             Self { side, speaker: Arc::new(speaker), commands, _folder }
         }

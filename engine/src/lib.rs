@@ -26,6 +26,7 @@ pub mod phase;
 pub mod pipeline;
 mod request;
 pub mod rng;
+mod roster;
 pub mod runner;
 pub mod sampler;
 pub mod scheduler;
@@ -50,7 +51,7 @@ pub use pipeline::Segments;
 pub use request::{Manner, Request, Speech, Text};
 pub use start::{Options, Progress, StartError};
 pub use stats::Stats;
-pub use voices::{VoiceError, VoiceSource};
+pub use voices::{NewVoice, VoiceError, VoiceSource};
 
 /// Names a context for as long as the engine lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,7 @@ use crate::sound::Sound;
 use crate::text::ids::{Language, Style};
 use crate::text::{self, ChunkLimits, LiveSettings, Locale, Passage, TextOptions};
 use crate::verbalizer::Job;
-use crate::voices::{LoadedVoice, Voices};
+use crate::voices::{LoadedVoice, NewVoice, Voices};
 
 /// Frames to the first release of a live context: 0.8 s of codes, 0.4 s of sound.
 const LIVE_FIRST_FRAMES: usize = 10;
@@ -23,6 +23,8 @@ const WHOLE_FIRST_FRAMES: usize = 40;
 /// Frames of codes for a second of speech, and what the first release is a multiple of.
 const FRAMES_PER_SECOND: f64 = 12.5;
 const FRAMES_STEP: usize = 5;
+/// The most of a recording that a voice is made of.
+const PROMPT_SECONDS_MAX: f64 = 60.0;
 /// Longest text and most codes of what was said before: those of one chunk.
 const PREFIX_CHARS: usize = 350;
 const PREFIX_CODES: usize = 400;
@@ -170,7 +172,7 @@ pub struct Manner {
 /// What requests are checked against.
 pub(crate) struct Resolver {
     pub(crate) manifest: Manifest,
-    pub(crate) voices: Voices,
+    pub(crate) voices: Voices<LoadedVoice>,
     pub(crate) prompt_rules: PromptRules,
     pub(crate) grammar: Arc<Grammar>,
     pub(crate) sound: Sound,
@@ -187,6 +189,22 @@ pub(crate) struct Written {
 }
 
 impl Resolver {
+    /// A voice for the model of rows of codes: what its stages read of them.
+    ///
+    /// # Errors
+    /// What is wrong with the rows, in a sentence.
+    pub(crate) fn new_voice(&self, rows: Vec<Vec<u16>>) -> Result<NewVoice, String> {
+        let prompt = Prompt::from_rows(rows, &self.prompt_rules)?;
+        let read = |stage| prompt.cut(stage).first().map_or(0, |row| row.len());
+        Ok(NewVoice {
+            model: self.manifest.name.clone(),
+            read_frames: (0..prompt.frames.len()).map(read).collect(),
+            seconds_max: PROMPT_SECONDS_MAX,
+            frames_per_second: FRAMES_PER_SECOND,
+            rows: prompt.rows,
+        })
+    }
+
     /// The settings and the text of a context.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use codecs::codes::CodeError;
 use codecs::nano::Nano;
@@ -18,7 +18,7 @@ use crate::bundle::{self, Bundle, Opened, Prompt, VoicePrompt};
 use crate::engine::Engine;
 use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
-use crate::handle::{Helpers, Models};
+use crate::handle::Helpers;
 use crate::hearing::Ear;
 use crate::kernels::matrix::Precision;
 use crate::layout::{Vocabulary, WindowLimits};
@@ -27,13 +27,14 @@ use crate::models::backbone::Backbone;
 use crate::models::config::{REALIGN_FRAMES, open_stage};
 use crate::models::qwen3::{self, Qwen3};
 use crate::request::Resolver;
+use crate::roster::Models;
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
 use crate::sound::Sound;
 use crate::stats::Part;
 use crate::text::ids::{CharacterIds, IdError};
 use crate::verbalizer::Verbalizer;
-use crate::voices::{Hearing, LoadedVoice, VoiceError, Voices};
+use crate::voices::{Hearing, LoadedVoice, Maker, VoiceError, Voices};
 
 /// Longest recording that a bundle may have for a voice, in seconds: what is read of one, and half a frame for those who cut
 /// by ear.
@@ -211,6 +212,14 @@ impl Loaded {
         if let Some(ear) = &ear {
             speaker.hears(ear.limits());
         }
+        let makes_codes = ear.as_ref().is_some_and(Ear::makes_codes);
+        let samples_max = ear.as_ref().map_or(0, Ear::samples_max);
+        let ear = ear.map(|ear| Arc::new(Mutex::new(ear)));
+        if let (Some(ear), true, Some(voice)) = (&ear, makes_codes, speaker.voice_samples()) {
+            let samples_max = samples_max.min(voice);
+            let maker = Maker::Ear { ear: ear.clone(), samples_max };
+            self.helpers.makers.insert(speaker.name().to_owned(), maker);
+        }
         self.helpers.ears.push(ear);
         self.stages.push(Box::new(network));
         self.models.speakers.push(Arc::new(speaker));
@@ -247,8 +256,9 @@ impl Loaded {
         self.helpers.verbalizers.extend(verbalizer.map(|verbalizer| (voice, verbalizer)));
         let parts = Part::of_voice(&resolver.manifest.name, bundle.stages.len());
         self.models.parts.extend(parts);
-        if self.models.voices.is_empty() {
-            self.helpers.hearing = hearing;
+        if let Some(hearing) = hearing {
+            let name = resolver.manifest.name.clone();
+            self.helpers.makers.insert(name, Maker::Prompts(Box::new(hearing)));
         }
         self.models.voices.push(resolver);
         Ok(())

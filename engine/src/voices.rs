@@ -1,23 +1,26 @@
 //! The voices of a running engine: those of its bundle, those that are added while it runs, and what makes them.
 //!
 //! ```text
-//! recording --engine-voice--> rows of codes --checked--> Prompt --add--> the list --request--> a context's own Arc
+//! recording --engine-voice--> rows of codes --checked--> NewVoice --add--> the list --request--> a context's own Arc
 //! ```
 //!
 //! A context keeps the prompt that it was opened with, so a voice can go while it speaks. Nothing here knows who may do what.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use codecs::dualcodec::{PromptEncoder, PromptError};
 use codecs::w2vbert::{self, Statistics, W2vBert};
 use codecs::weights::{LoadError, Weights};
 
+use crate::bundle::speech::SpeechVoice;
 use crate::bundle::{self, Bundle, Prompt, PromptRules};
+use crate::hearing::Ear;
 use crate::start::dualcodec_config;
 use crate::text::ids::Language;
 
-/// Most voices of an engine. Each is a few kilobytes of codes; what it costs is the key/value memory that prompts share.
+/// Most voices of a model. Each is a few kilobytes of codes; what it costs is the key/value memory that prompts share.
 const VOICES_MAX: usize = 1_024;
 /// A recording that is nowhere louder is silence: 60 dB below full scale.
 const SILENT_PEAK: f32 = 1e-3;
@@ -31,12 +34,35 @@ pub enum VoiceSource {
     Recording(Vec<f32>),
 }
 
+/// A voice that was made for a model and is not there yet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewVoice {
+    /// Name of the model.
+    pub model: String,
+    /// Its codes, `[rows][frames]`, as far as any stage of the model reads them.
+    pub rows: Vec<Vec<u16>>,
+    /// Leading frames that each stage of the model reads; a speech language model is one stage.
+    pub read_frames: Vec<usize>,
+    /// The most of a recording that counts, in seconds.
+    pub seconds_max: f64,
+    /// Frames of codes in a second.
+    pub frames_per_second: f64,
+}
+
 /// Why a voice cannot be made or added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VoiceError {
     /// The codes do not suit the bundle.
     #[error("the codes do not suit: {0}")]
     Codes(String),
+    /// There is no such model, or it speaks with its own voice only.
+    #[error("{model:?} is no model that takes voices: {}", known.join(", "))]
+    Model {
+        /// What was asked for.
+        model: String,
+        /// The models that take voices.
+        known: Vec<String>,
+    },
     /// There is nothing to be heard.
     #[error("the recording is silent")]
     Silent,
@@ -44,8 +70,11 @@ pub enum VoiceError {
     #[error("cannot encode the recording: {0}")]
     Recording(#[from] PromptError),
     /// The bundle only speaks.
-    #[error("this bundle has nothing that encodes recordings: give codes")]
+    #[error("this model has nothing that encodes recordings: give codes")]
     Deaf,
+    /// A speech language model makes nothing of the recording.
+    #[error("cannot hear the recording: {0}")]
+    Unheard(String),
     /// The encoder of the bundle cannot be loaded.
     #[error("cannot load the encoder: {0}")]
     Encoder(String),
@@ -67,8 +96,8 @@ pub enum VoiceError {
         /// The limit.
         voices_max: usize,
     },
-    /// No bundle of the engine has voices.
-    #[error("no model here has voices")]
+    /// No model of the engine takes voices.
+    #[error("no model here takes voices")]
     NoVoices,
     /// The engine has gone down.
     #[error("the engine has stopped")]
@@ -83,31 +112,55 @@ pub(crate) struct LoadedVoice {
     pub(crate) prompt: Arc<Prompt>,
 }
 
-/// The voices that can be asked for now.
-pub(crate) struct Voices {
-    list: RwLock<Vec<LoadedVoice>>,
+/// What is asked for by a name.
+pub(crate) trait Named: Clone {
+    fn name(&self) -> &str;
 }
 
-impl Voices {
-    pub(crate) fn new(list: Vec<LoadedVoice>) -> Self {
+impl Named for LoadedVoice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Named for SpeechVoice {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The voices of a model that can be asked for now.
+pub(crate) struct Voices<V> {
+    list: RwLock<Vec<V>>,
+}
+
+impl<V: Named> Voices<V> {
+    pub(crate) fn new(list: Vec<V>) -> Self {
         Self { list: RwLock::new(list) }
+    }
+
+    /// Whether there is such a voice.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.list.read().unwrap_or_else(PoisonError::into_inner).iter().any(|v| v.name() == name)
     }
 
     /// A voice by its name.
     ///
     /// # Errors
     /// The names that there are.
-    pub(crate) fn find(&self, name: &str) -> Result<LoadedVoice, Vec<String>> {
+    pub(crate) fn find(&self, name: &str) -> Result<V, Vec<String>> {
         // A writer that panicked left a whole list behind: it does one push or one removal.
         let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
-        let found = list.iter().find(|v| v.name == name);
-        found.cloned().ok_or_else(|| list.iter().map(|v| v.name.clone()).collect())
+        let found = list.iter().find(|v| v.name() == name);
+        found.cloned().ok_or_else(|| list.iter().map(|v| v.name().to_owned()).collect())
     }
 
-    pub(crate) fn add(&self, voice: LoadedVoice) -> Result<(), VoiceError> {
+    /// # Errors
+    /// [`VoiceError::Taken`], [`VoiceError::Full`].
+    pub(crate) fn add(&self, voice: V) -> Result<(), VoiceError> {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
-        if list.iter().any(|v| v.name == voice.name) {
-            return Err(VoiceError::Taken { name: voice.name });
+        if list.iter().any(|v| v.name() == voice.name()) {
+            return Err(VoiceError::Taken { name: voice.name().to_owned() });
         }
         if list.len() >= VOICES_MAX {
             return Err(VoiceError::Full { voices_max: VOICES_MAX });
@@ -120,7 +173,7 @@ impl Voices {
     pub(crate) fn remove(&self, name: &str) -> bool {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
         let before = list.len();
-        list.retain(|v| v.name != name);
+        list.retain(|v| v.name() != name);
         list.len() < before
     }
 }
@@ -168,14 +221,23 @@ impl Hearing {
 
     /// Makes a prompt of a recording: mono samples at 24 kHz.
     pub(crate) fn encode(&mut self, samples: &[f32]) -> Result<Prompt, VoiceError> {
-        // What is not a number is told by the encoder, by its place.
-        if !samples.iter().any(|s| !s.is_finite() || s.abs() >= SILENT_PEAK) {
-            return Err(VoiceError::Silent);
-        }
-        let encoder = self.load().map_err(|e| VoiceError::Encoder(e.to_string()))?;
-        let rows = encoder.encode(samples)?;
+        let rows = self.rows(samples)?;
         Prompt::from_rows(rows, &self.rules).map_err(VoiceError::Codes)
     }
+
+    fn rows(&mut self, samples: &[f32]) -> Result<Vec<Vec<u16>>, VoiceError> {
+        check_loud(samples)?;
+        let encoder = self.load().map_err(|e| VoiceError::Encoder(e.to_string()))?;
+        Ok(encoder.encode(samples)?)
+    }
+}
+
+/// What is not a number is told by the encoder, by its place.
+fn check_loud(samples: &[f32]) -> Result<(), VoiceError> {
+    if samples.iter().any(|s| !s.is_finite() || s.abs() >= SILENT_PEAK) {
+        return Ok(());
+    }
+    Err(VoiceError::Silent)
 }
 
 impl Files {
@@ -191,17 +253,50 @@ impl Files {
     }
 }
 
-/// A recording for the voice thread, and where its codes go.
-pub(crate) struct VoiceJob {
-    pub(crate) samples: Vec<f32>,
-    pub(crate) answer: SyncSender<Result<Prompt, VoiceError>>,
+/// What makes the codes of a model's voices.
+pub(crate) enum Maker {
+    /// Of a model that speaks a text.
+    Prompts(Box<Hearing>),
+    /// Of a speech language model: what it hears with, too.
+    Ear {
+        ear: SharedEar,
+        /// Samples at 24 kHz of which anything is made.
+        samples_max: usize,
+    },
 }
 
-/// The voice thread's loop, until nobody can ask any more.
-pub(crate) fn run(mut hearing: Hearing, todo: &Receiver<VoiceJob>) {
-    while let Ok(VoiceJob { samples, answer }) = todo.recv() {
+/// An ear that makes voices and hears what is to be answered: one of them at a time.
+pub(crate) type SharedEar = Arc<Mutex<Ear>>;
+
+impl Maker {
+    fn rows(&mut self, samples: &[f32]) -> Result<Vec<Vec<u16>>, VoiceError> {
+        match self {
+            Self::Prompts(hearing) => hearing.rows(samples),
+            Self::Ear { ear, samples_max } => {
+                let samples = &samples[..samples.len().min(*samples_max)];
+                check_loud(samples)?;
+                // What an ear has loaded is whole, whoever panicked.
+                let mut ear = ear.lock().unwrap_or_else(PoisonError::into_inner);
+                ear.codes(samples).map_err(|e| VoiceError::Unheard(e.to_string()))
+            }
+        }
+    }
+}
+
+/// A recording for the voice thread, and where its codes go.
+pub(crate) struct VoiceJob {
+    /// Name of the model.
+    pub(crate) model: String,
+    pub(crate) samples: Vec<f32>,
+    pub(crate) answer: SyncSender<Result<Vec<Vec<u16>>, VoiceError>>,
+}
+
+/// The voice thread's loop, until nobody can ask any more; makers go by the names of their models.
+pub(crate) fn run(mut makers: BTreeMap<String, Maker>, todo: &Receiver<VoiceJob>) {
+    while let Ok(VoiceJob { model, samples, answer }) = todo.recv() {
+        let made = makers.get_mut(&model).ok_or(VoiceError::Deaf);
         // Whoever asked may have gone.
-        let _ = answer.send(hearing.encode(&samples));
+        let _ = answer.send(made.and_then(|maker| maker.rows(&samples)));
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use engine::answer::{Message, Modality, Part, Request, Role, Task};
 use engine::bundle;
-use engine::{Event, Events, Handle, Options, Usage};
+use engine::{Event, Events, Handle, Options, Usage, VoiceError, VoiceSource};
 
 static ENGINE: LazyLock<Handle> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/bundles");
@@ -15,10 +15,18 @@ static ENGINE: LazyLock<Handle> = LazyLock::new(|| {
     Handle::start(&[bundle], &Options::default(), &mut |_| ()).unwrap()
 });
 
-/// A second at 24 kHz.
+/// Frames of a voice that the model reads.
+const VOICE_FRAMES: usize = 500;
+
+/// Sound at 24 kHz.
+fn sound(step: f32, seconds: f32) -> Vec<f32> {
+    let sample = |i: u32| (i as f32 * step).sin() * (i as f32 * 0.000_9).cos() * 0.4;
+    (0..(seconds * 24_000.0) as u32).map(sample).collect()
+}
+
+/// A second of it.
 fn tone(step: f32) -> Part {
-    let sample = |i: u16| (f32::from(i) * step).sin() * (f32::from(i) * 0.000_9).cos() * 0.4;
-    Part::Audio((0..24_000).map(sample).collect::<Vec<f32>>().into())
+    Part::Audio(sound(step, 1.0).into())
 }
 
 /// What a context said, up to its good end.
@@ -96,4 +104,40 @@ fn a_text_is_spoken_in_a_voice() {
     let request = Request { task: Task::Speak, voice, ..Request::new("hello", &[]) };
     let refused = ENGINE.answer(request).err().unwrap().to_string();
     assert!(refused.contains("voices: ann"), "{refused}");
+}
+
+#[test]
+fn a_voice_is_made_of_ten_seconds_of_a_recording_at_most() {
+    let make = |seconds: f32| ENGINE.make_voice(None, VoiceSource::Recording(sound(0.03, seconds)));
+    let (short, long) = (make(1.0).unwrap(), make(11.0).unwrap());
+    // Features end with their last whole window.
+    assert_eq!((short.read_frames.as_slice(), short.rows.len()), (&[49][..], 9));
+    assert_eq!(long.read_frames, [VOICE_FRAMES]);
+    assert_eq!((long.seconds_max, long.frames_per_second), (10.0, 50.0));
+    // Beyond what the ear takes at once, too: the rest is not heard.
+    assert_eq!(make(30.0).unwrap().rows, long.rows);
+    assert_eq!(
+        ENGINE.make_voice(None, VoiceSource::Recording(vec![0.0; 24_000])),
+        Err(VoiceError::Silent)
+    );
+    let unheard = make(0.005).unwrap_err();
+    assert!(matches!(unheard, VoiceError::Unheard(_)), "{unheard}");
+
+    ENGINE.add_voice("made", long.clone()).unwrap();
+    let spoken = |voice: &str| {
+        let voice = Some(voice.to_owned());
+        ask(Request { task: Task::Speak, voice, seed: 3, ..Request::new("hello", &[]) })
+    };
+    let made = spoken("made");
+    assert_eq!(made.usage.prompt_audio_tokens, VOICE_FRAMES);
+    // The same codes, given as such, are the same voice.
+    let again = ENGINE.make_voice(Some("opuslm-hearing"), VoiceSource::Codes(long.rows)).unwrap();
+    ENGINE.add_voice("again", again).unwrap();
+    assert_eq!(spoken("again"), made);
+    let unlike = ENGINE.make_voice(None, VoiceSource::Codes(vec![vec![31; 3]; 8])).unwrap_err();
+    assert!(unlike.to_string().contains("8 rows of codes, the model has 9 streams"), "{unlike}");
+    assert!(ENGINE.remove_voice("opuslm-hearing", "made"));
+    let voice = Some("made".to_owned());
+    let gone = Request { task: Task::Speak, voice, ..Request::new("hello", &[]) };
+    assert!(ENGINE.answer(gone).is_err());
 }

@@ -122,6 +122,7 @@ fn catalogue() -> Catalogue {
     let voice = Voice {
         voice_id: "ann".into(),
         name: "Ann".into(),
+        model: "nano".into(),
         category: "premade",
         languages,
         styles,

@@ -21,28 +21,37 @@ async fn open() -> House {
     House::of(house::start_all(&bundles), Gateway::default()).await
 }
 
-/// A second of sound as a WAV file at 16 kHz.
-fn recording(step: f32) -> Vec<u8> {
-    let mut bytes = wav::header(16_000, SampleFormat::I16, &[], Some(16_000));
-    let sample = |i: u16| (f32::from(i) * step).sin() * (f32::from(i) * 0.001).cos() * 0.4;
-    codecs::pcm::extend_i16_le(&mut bytes, &(0..16_000).map(sample).collect::<Vec<f32>>());
+/// Sound as a WAV file at 16 kHz.
+fn long_recording(step: f32, seconds: u32) -> Vec<u8> {
+    let samples = seconds * 16_000;
+    let mut bytes = wav::header(16_000, SampleFormat::I16, &[], Some(samples.into()));
+    let sample = |i: u32| (i as f32 * step).sin() * (i as f32 * 0.001).cos() * 0.4;
+    codecs::pcm::extend_i16_le(&mut bytes, &(0..samples).map(sample).collect::<Vec<f32>>());
     bytes
 }
 
-async fn transcribed(house: &House, step: f32) -> Value {
+fn recording(step: f32) -> Vec<u8> {
+    long_recording(step, 1)
+}
+
+/// A form as clients send it.
+fn form(path: &str, parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
-    for (name, content) in [
-        ("model\"", MODEL.as_bytes()),
-        ("temperature\"", b"0"),
-        ("file\"; filename=\"a.wav\"", &recording(step)),
-    ] {
-        let head = format!("--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}");
-        body.extend([head.as_bytes(), b"\r\n\r\n", content, b"\r\n"].concat());
+    for (name, content) in parts {
+        let file = if *name == "file" { "; filename=\"a.wav\"" } else { "" };
+        let head = format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n"
+        );
+        body.extend([head.as_bytes(), content, b"\r\n"].concat());
     }
     body.extend(format!("--{BOUNDARY}--\r\n").as_bytes());
-    let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
-    let request = post("/v1/audio/transcriptions", &content_type, &body);
-    let (head, answer) = house.answer(request).await;
+    post(path, &format!("multipart/form-data; boundary={BOUNDARY}"), &body)
+}
+
+async fn transcribed(house: &House, step: f32) -> Value {
+    let file = recording(step);
+    let parts = [("model", MODEL.as_bytes()), ("temperature", b"0"), ("file", &file)];
+    let (head, answer) = house.answer(form("/v1/audio/transcriptions", &parts)).await;
     assert_eq!(status(&head), 200, "{}", String::from_utf8_lossy(&answer));
     serde_json::from_slice(&answer).unwrap()
 }
@@ -125,5 +134,66 @@ async fn a_session_sends_what_is_to_be_answered() {
     let done = wire.until("context.done").await;
     assert_eq!(done["usage"]["prompt_audio_tokens"], 49 + 12, "{done}");
     assert!(done["usage"]["audio_frames"].as_u64() > Some(0), "{done}");
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_voice_of_a_recording_is_added_to_the_model_that_is_named() {
+    let house = open().await;
+    let add = async |more: &[(&str, &[u8])]| {
+        let parts = [&[("name", &b"Bea"[..]), ("consent", b"true")], more].concat();
+        let (head, body) = house.answer(form("/v1/voices", &parts)).await;
+        (status(&head), serde_json::from_slice::<Value>(&body).unwrap())
+    };
+    let file = long_recording(0.03, 11);
+    let (code, added) = add(&[("file", &file), ("model", MODEL.as_bytes())]).await;
+    assert_eq!((code, &added["model"]), (201, &json!(MODEL)), "{added}");
+    assert_eq!((&added["seconds_used"], &added["prompt_frames"]), (&json!(10.0), &json!([500])));
+    // The bundled voice does not hear, so the model that does is the first that can.
+    let (code, unnamed) = add(&[("file", &recording(0.2))]).await;
+    assert_eq!((code, &unnamed["model"]), (201, &json!(MODEL)), "{unnamed}");
+    assert_eq!(unnamed["prompt_frames"], json!([49]));
+    let (code, refused) = add(&[("file", &file), ("model", b"nano")]).await;
+    assert_eq!((code, &refused["error"]["code"]), (400, &json!("cannot_encode")), "{refused}");
+    let (code, refused) = add(&[("file", &file), ("model", b"nobody")]).await;
+    assert_eq!((code, &refused["error"]["code"]), (400, &json!("unknown_model")), "{refused}");
+    let told = refused["error"]["message"].as_str().unwrap();
+    assert!(told.contains("nano, opuslm-hearing"), "{told}");
+
+    let id = added["voice_id"].as_str().unwrap();
+    let (_, list) = house.answer("GET /v1/voices HTTP/1.0\r\n\r\n").await;
+    let list: Value = serde_json::from_slice(&list).unwrap();
+    let listed: Vec<(&str, &str, &str)> = list["voices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|voice| {
+            let field = |name: &str| voice[name].as_str().unwrap();
+            (field("voice_id"), field("model"), field("category"))
+        })
+        .collect();
+    let other = unnamed["voice_id"].as_str().unwrap();
+    let expected = [
+        ("nano", "nano", "premade"),
+        ("ann", MODEL, "premade"),
+        (id, MODEL, "cloned"),
+        (other, MODEL, "cloned"),
+    ];
+    assert_eq!(listed, expected);
+
+    let speech = async |voice: &str| {
+        let body =
+            json!({"model": MODEL, "input": "Hi.", "voice": voice, "response_format": "pcm"});
+        let (head, sound) = house.post("/v1/audio/speech", &body).await;
+        (status(&head), sound)
+    };
+    let (made, ann) = (speech(id).await, speech("ann").await);
+    assert_eq!((made.0, ann.0), (200, 200), "{}", String::from_utf8_lossy(&made.1));
+    assert_ne!(made.1, ann.1);
+    for (voice, expected) in [(id, 204), (id, 404), ("ann", 403)] {
+        let (head, _) = house.answer(format!("DELETE /v1/voices/{voice} HTTP/1.0\r\n\r\n")).await;
+        assert_eq!(status(&head), expected, "{voice}");
+    }
+    assert_eq!(speech(id).await.0, 400);
     house.until_idle().await;
 }

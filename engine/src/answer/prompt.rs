@@ -1,5 +1,7 @@
 //! A request's messages as rows of ids, the way the model was trained to read them.
 
+use std::sync::Arc;
+
 use super::{Message, Modality, Part, Request, Speaker, Task};
 use crate::Error;
 use crate::bundle::speech;
@@ -25,6 +27,8 @@ pub(super) fn rows(speaker: &Speaker, request: &Request) -> Result<Vec<u32>, Err
         return Err(Error::option("messages", "none", "at least one part of a message"));
     }
     let voice = voice(speaker, request.voice.as_deref())?;
+    let voice: Option<Vec<&[u16]>> =
+        voice.as_deref().map(|codes| codes.iter().map(Vec::as_slice).collect());
     let voice = voice.as_deref();
     let mut said = Vec::new();
     for Message { role, parts } in &request.messages {
@@ -82,14 +86,12 @@ fn opuslm(
     }
 }
 
-fn voice<'s>(speaker: &'s Speaker, name: Option<&str>) -> Result<Option<Vec<&'s [u16]>>, Error> {
+/// The codes of the voice of that name.
+fn voice(speaker: &Speaker, name: Option<&str>) -> Result<Option<Arc<[Vec<u16>]>>, Error> {
     let Some(name) = name else { return Ok(None) };
-    match speaker.voices.iter().find(|voice| voice.name == name) {
-        Some(voice) => Ok(Some(voice.codes.iter().map(Vec::as_slice).collect())),
-        None => {
-            let names: Vec<&str> = speaker.voices.iter().map(|v| v.name.as_str()).collect();
-            Err(Error::option("voice", name, format!("voices: {}", names.join(", "))))
-        }
+    match speaker.voices.find(name) {
+        Ok(voice) => Ok(Some(voice.codes)),
+        Err(names) => Err(Error::option("voice", name, format!("voices: {}", names.join(", ")))),
     }
 }
 

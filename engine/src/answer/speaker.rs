@@ -6,10 +6,11 @@ use std::sync::Arc;
 use codecs::streaming::{Codec, OUTPUT_RATE};
 
 use crate::batch::BLOCK_TOKENS;
-use crate::bundle::speech::{Speech, SpeechManifest, SpeechVoice, TextIds};
+use crate::bundle::speech::{Speech, SpeechManifest, SpeechVoice, Task, TextIds, check_rows};
 use crate::hearing::Limits;
 use crate::models::speech::{Family, Heard, SpeechLm};
 use crate::turn;
+use crate::voices::{NewVoice, VoiceError, Voices};
 
 /// A speech language model without its network.
 pub(crate) struct Speaker {
@@ -26,7 +27,7 @@ pub(crate) struct Speaker {
     /// The streams that the codec reads.
     pub(super) sounding: Range<usize>,
     /// Its voices.
-    pub(super) voices: Vec<SpeechVoice>,
+    pub(super) voices: Voices<SpeechVoice>,
     /// What its network has heard.
     pub(crate) heard: Arc<Heard>,
     /// What recordings may be; none: it does not hear.
@@ -60,7 +61,7 @@ impl Speaker {
             text,
             codec,
             sounding,
-            voices,
+            voices: Voices::new(voices),
             heard: network.heard(),
             hears: None,
             stage: home.stage,
@@ -72,6 +73,57 @@ impl Speaker {
     /// It hears what is within limits.
     pub(crate) fn hears(&mut self, limits: Limits) {
         self.hears = Some(limits);
+    }
+
+    /// Frames of a voice that it reads, always as many; none: it speaks with its own voice only.
+    pub(crate) fn voice_frames(&self) -> Option<usize> {
+        let trained = [Task::SpeechWithVoice, Task::AudioDialogue, Task::TextDialogue];
+        let takes = trained.iter().any(|task| self.manifest.tasks.contains_key(task));
+        match &self.family {
+            Family::OpusLm(ids) if takes && self.codec.is_some() => Some(ids.voice_frames),
+            _ => None,
+        }
+    }
+
+    /// Frames of codes in a second.
+    pub(crate) fn frames_per_second(&self) -> f64 {
+        self.codec.as_ref().map_or(0.0, |codec| codec.shape().frames_per_second())
+    }
+
+    /// Samples of the engine's sound in the frames of a voice, and in a window of features behind the last one.
+    pub(crate) fn voice_samples(&self) -> Option<usize> {
+        self.voice_frames().map(|frames| self.samples(frames + 2) as usize)
+    }
+
+    /// A voice for it of rows of codes: what it reads of them.
+    ///
+    /// # Errors
+    /// What is wrong with the rows, in a sentence.
+    pub(crate) fn new_voice(&self, mut rows: Vec<Vec<u16>>) -> Result<NewVoice, String> {
+        let frames_max = self.voice_frames().unwrap_or(0);
+        rows.iter_mut().for_each(|row| row.truncate(frames_max));
+        check_rows(&rows, self.family.streams())?;
+        let frames_per_second = self.frames_per_second();
+        Ok(NewVoice {
+            model: self.name().to_owned(),
+            read_frames: vec![rows[0].len()],
+            rows,
+            seconds_max: frames_max as f64 / frames_per_second,
+            frames_per_second,
+        })
+    }
+
+    /// From now on it can be asked to speak with this voice.
+    ///
+    /// # Errors
+    /// As [`Voices::add`].
+    pub(crate) fn add_voice(&self, voice: SpeechVoice) -> Result<(), VoiceError> {
+        self.voices.add(voice)
+    }
+
+    /// Whether there was such a voice; there is none now.
+    pub(crate) fn remove_voice(&self, name: &str) -> bool {
+        self.voices.remove(name)
     }
 
     /// What requests call it.

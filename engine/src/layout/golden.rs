@@ -60,6 +60,15 @@ struct Turn {
     said: Said,
 }
 
+impl Turn {
+    fn sound(&self) -> Vec<&[u16]> {
+        match &self.said {
+            Said::Text(_) => Vec::new(),
+            Said::Sound(rows) => slices(rows),
+        }
+    }
+}
+
 fn laid(case: &Case, task: u32) -> Vec<u32> {
     let ids = released(case.voice_frames);
     let voice = case.voice.as_deref().map(slices);
@@ -67,11 +76,7 @@ fn laid(case: &Case, task: u32) -> Vec<u32> {
         "speech" | "speech_with_voice" => opuslm_speech(&ids, task, &case.text, voice.as_deref()),
         "transcribe" => opuslm_transcription(&ids, task, &slices(&case.recording)),
         "audio_dialogue" => {
-            let sound = |turn: &Turn| match &turn.said {
-                Said::Text(_) => Vec::new(),
-                Said::Sound(rows) => rows.iter().map(Vec::as_slice).collect(),
-            };
-            let sounds: Vec<Vec<&[u16]>> = case.messages.iter().map(sound).collect();
+            let sounds: Vec<Vec<&[u16]>> = case.messages.iter().map(Turn::sound).collect();
             let messages = case.messages.iter().zip(&sounds).map(|(turn, sound)| Message {
                 role: if turn.role == "user" { Role::User } else { Role::Assistant },
                 piece: match &turn.said {

@@ -1,11 +1,12 @@
-//! `dovecote voices`: the voices of a bundle, and what a user should know of it.
+//! `dovecote voices`: the voices of the bundles, and what a user should know of each.
 
 use std::fmt::Write;
 
-use engine::bundle::{Bundle, Voice, VoicePrompt};
+use engine::bundle::speech::SpeechBundle;
+use engine::bundle::{Bundle, Opened, Voice, VoicePrompt};
 use serde_json::{Value, json};
 
-use super::{CommandError, licence_line, open_bundle, print};
+use super::{CommandError, licence, licence_line, open_bundles, print};
 use crate::config::Config;
 
 /// Frames of codes in a second.
@@ -19,13 +20,71 @@ pub struct Args {
     json: bool,
 }
 
-/// Prints the voices on standard output.
+/// Prints the voices of each bundle on standard output.
 ///
 /// # Errors
 /// A bundle that is not to be had.
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
-    let bundle = open_bundle(config)?;
-    if args.json { print(&format!("{:#}\n", as_json(&bundle))) } else { print(&as_text(&bundle)) }
+    let bundles = open_bundles(config)?;
+    if args.json {
+        let models: Vec<Value> = bundles.iter().map(told_as_json).collect();
+        // One is told alone; several are a list.
+        return match <[Value; 1]>::try_from(models) {
+            Ok([model]) => print(&format!("{model:#}\n")),
+            Err(models) => print(&format!("{:#}\n", json!({"models": models}))),
+        };
+    }
+    let texts: Vec<String> = bundles.iter().map(told_as_text).collect();
+    print(&texts.join("\n"))
+}
+
+fn told_as_json(opened: &Opened) -> Value {
+    match opened {
+        Opened::Voice(bundle) => as_json(bundle),
+        Opened::Speech(bundle) => speech_as_json(bundle),
+    }
+}
+
+fn told_as_text(opened: &Opened) -> String {
+    match opened {
+        Opened::Voice(bundle) => as_text(bundle),
+        Opened::Speech(bundle) => speech_as_text(bundle),
+    }
+}
+
+fn speech_as_json(bundle: &SpeechBundle) -> Value {
+    let manifest = &bundle.manifest;
+    let voices = speech_voices(bundle);
+    let voice = |(name, seconds): (&str, Option<f64>)| json!({"name": name, "prompt_s": seconds});
+    json!({
+        "model": manifest.name,
+        "kind": manifest.kind.name(),
+        "voices": voices.map(voice).collect::<Vec<_>>(),
+        "license": manifest.license,
+        "notes": manifest.notes,
+    })
+}
+
+fn speech_as_text(bundle: &SpeechBundle) -> String {
+    let manifest = &bundle.manifest;
+    let mut text = format!("{}: its own voice\n", manifest.name);
+    for (name, seconds) in speech_voices(bundle) {
+        let prompt = seconds.map_or(String::new(), |seconds| format!("  prompt of {seconds:.1} s"));
+        let _ = writeln!(text, "{name}{prompt}");
+    }
+    for note in &manifest.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    let _ = writeln!(text, "{}", licence(&manifest.name, &manifest.license));
+    text
+}
+
+/// Names, and how long the codes of each are where a codec says it.
+fn speech_voices(bundle: &SpeechBundle) -> impl Iterator<Item = (&str, Option<f64>)> {
+    bundle.voices.iter().map(|voice| {
+        let frames = voice.codes.first().map_or(0, Vec::len) as f64;
+        (voice.name.as_str(), bundle.codec.map(|codec| frames / codec.frames_per_second()))
+    })
 }
 
 fn as_json(bundle: &Bundle) -> Value {

@@ -38,6 +38,7 @@ fn catalogue() -> Catalogue {
     let voice = |id: &str| Voice {
         voice_id: id.into(),
         name: id.into(),
+        model: "nano".into(),
         category: "premade",
         languages: languages.clone(),
         styles: styles.clone(),

@@ -7,9 +7,13 @@ use serde::Serialize;
 use super::event::ErrorEvent;
 use crate::error::Code;
 use crate::lexicon::Lexicons;
+use engine::bundle::speech::{SpeechBundle, SpeechManifest};
 use engine::bundle::{Bundle, Manifest, Opened};
 use engine::text::ids::Language;
 use engine::text::{Conventions, Lexicon, Locale};
+
+/// Where a voice of a bundle comes from, in ElevenLabs' words.
+const PREMADE: &str = "premade";
 
 /// A model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -40,6 +44,8 @@ pub struct Voice {
     pub voice_id: String,
     /// What it is called.
     pub name: String,
+    /// The model that speaks with it.
+    pub model: String,
     /// Where it comes from: `premade` for those of the bundle, `cloned` for those that were added.
     pub category: &'static str,
     /// Languages it speaks.
@@ -63,8 +69,10 @@ impl Voice {
 pub struct Catalogue {
     /// The models.
     pub models: Vec<Model>,
-    /// The voices.
+    /// The voices of models that speak a text.
     pub voices: Vec<Voice>,
+    /// The voices of models that answer; each is in the list of its model, too.
+    pub own_voices: Vec<Voice>,
     /// The voice taken when a request names none.
     pub default_voice: String,
     /// The spoken forms that the model was trained on.
@@ -80,17 +88,58 @@ impl Catalogue {
         for bundle in bundles {
             match bundle {
                 Opened::Voice(bundle) => all.extend(Self::of(bundle)),
-                Opened::Speech(bundle) => all.models.push(Model {
-                    id: bundle.manifest.name.clone(),
-                    notes: bundle.manifest.notes.clone(),
-                    answers: true,
-                    most: [bundle.manifest.sampling.max_text, bundle.manifest.sampling.max_frames],
-                    voices: bundle.voices.iter().map(|voice| voice.name.clone()).collect(),
-                    ..Model::default()
-                }),
+                Opened::Speech(bundle) => all.add_speech(bundle),
             }
         }
         all
+    }
+
+    fn add_speech(&mut self, bundle: &SpeechBundle) {
+        let SpeechManifest { name, notes, sampling, .. } = &bundle.manifest;
+        self.own_voices.extend(bundle.voices.iter().map(|voice| Voice {
+            voice_id: voice.name.clone(),
+            name: voice.name.clone(),
+            model: name.clone(),
+            category: PREMADE,
+            languages: Vec::new(),
+            styles: Vec::new(),
+            owner: None,
+        }));
+        self.models.push(Model {
+            id: name.clone(),
+            notes: notes.clone(),
+            answers: true,
+            most: [sampling.max_text, sampling.max_frames],
+            voices: bundle.voices.iter().map(|voice| voice.name.clone()).collect(),
+            ..Model::default()
+        });
+    }
+
+    /// All voices, of whichever models.
+    pub fn all_voices(&self) -> impl Iterator<Item = &Voice> {
+        self.voices.iter().chain(&self.own_voices)
+    }
+
+    /// Takes in a voice of one of the models.
+    pub(crate) fn add_voice(&mut self, voice: Voice) {
+        match self.models.iter_mut().find(|model| model.answers && model.id == voice.model) {
+            Some(model) => {
+                model.voices.push(voice.voice_id.clone());
+                self.own_voices.push(voice);
+            }
+            None => self.voices.push(voice),
+        }
+    }
+
+    /// Keeps the voices for which this holds.
+    pub(crate) fn retain_voices(&mut self, keep: impl Fn(&Voice) -> bool) {
+        for voice in self.own_voices.iter().filter(|voice| !keep(voice)) {
+            for model in self.models.iter_mut().filter(|model| model.id == voice.model) {
+                model.voices.retain(|id| *id != voice.voice_id);
+            }
+        }
+        self.voices.retain(&keep);
+        self.own_voices.retain(&keep);
     }
 
     fn extend(&mut self, other: Self) {
@@ -118,7 +167,8 @@ impl Catalogue {
         let voice = |name: &str| Voice {
             voice_id: name.to_owned(),
             name: name.to_owned(),
-            category: "premade",
+            model: manifest.name.clone(),
+            category: PREMADE,
             languages: languages.clone(),
             styles: styles.clone(),
             owner: None,
@@ -134,6 +184,7 @@ impl Catalogue {
         Self {
             models: vec![model],
             voices,
+            own_voices: Vec::new(),
             default_voice: manifest.default_voice.clone(),
             conventions: manifest.spoken,
             lexicons: Arc::default(),
@@ -149,11 +200,12 @@ impl Catalogue {
 
     /// What who holds this key may ask for.
     pub fn seen_by(self: &Arc<Self>, key: Option<&str>) -> Arc<Self> {
-        if self.voices.iter().all(|v| v.is_for(key)) {
+        if self.all_voices().all(|v| v.is_for(key)) {
             return self.clone();
         }
-        let voices = self.voices.iter().filter(|v| v.is_for(key)).cloned().collect();
-        Arc::new(Self { voices, ..(**self).clone() })
+        let mut seen = (**self).clone();
+        seen.retain_voices(|v| v.is_for(key));
+        Arc::new(seen)
     }
 
     /// The same for who holds a key with words of its own.
@@ -224,22 +276,35 @@ mod tests {
 
     #[test]
     fn a_voice_is_seen_by_its_owner_alone_and_one_without_owner_by_all() {
-        let voice = |id: &str, owner: Option<&str>| Voice {
+        let voice = |id: &str, model: &str, owner: Option<&str>| Voice {
             voice_id: id.into(),
             name: id.into(),
+            model: model.into(),
             category: "cloned",
             languages: Vec::new(),
             styles: Vec::new(),
             owner: owner.map(str::to_owned),
         };
-        let voices = vec![voice("all", None), voice("a", Some("key a")), voice("b", Some("key b"))];
-        let catalogue = Arc::new(Catalogue { voices, ..Catalogue::default() });
+        let model = |id: &str, answers| Model { id: id.into(), answers, ..Model::default() };
+        let models = vec![model("reads", false), model("answers", true)];
+        let mut catalogue = Catalogue { models, ..Catalogue::default() };
+        for (id, model, owner) in [
+            ("all", "reads", None),
+            ("a", "reads", Some("key a")),
+            ("b", "answers", Some("key b")),
+            ("each", "answers", None),
+        ] {
+            catalogue.add_voice(voice(id, model, owner));
+        }
+        let catalogue = Arc::new(catalogue);
         let seen = |key| {
             let seen = catalogue.seen_by(key);
-            seen.voices.iter().map(|v| v.voice_id.clone()).collect::<Vec<_>>()
+            let own = seen.own_voices.iter().map(|v| v.voice_id.clone());
+            assert!(own.eq(seen.models[1].voices.iter().cloned()), "both lists are one");
+            seen.all_voices().map(|v| v.voice_id.clone()).collect::<Vec<_>>()
         };
-        assert_eq!(seen(Some("key a")), ["all", "a"]);
-        assert_eq!(seen(Some("key c")), ["all"]);
-        assert_eq!(seen(None), ["all"]);
+        assert_eq!(seen(Some("key a")), ["all", "a", "each"]);
+        assert_eq!(seen(Some("key b")), ["all", "b", "each"]);
+        assert_eq!(seen(None), ["all", "each"]);
     }
 }

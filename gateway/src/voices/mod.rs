@@ -10,8 +10,7 @@ mod store;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use engine::bundle::Prompt;
-use engine::{Handle, VoiceError, VoiceSource};
+use engine::{Handle, NewVoice, VoiceError, VoiceSource};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::store::Store;
@@ -63,8 +62,9 @@ impl Voices {
         let voices = Self { settings, engine, catalogue, store, uploads };
         for kept in voices.store.iter().flat_map(Store::voices) {
             let id = kept.voice_id.clone();
-            let made = voices.engine.make_prompt(VoiceSource::Codes(kept.codes.clone()));
-            let shown = made.and_then(|prompt| voices.show(&kept, prompt));
+            let codes = VoiceSource::Codes(kept.codes.clone());
+            let made = voices.engine.make_voice(kept.model.as_deref(), codes);
+            let shown = made.and_then(|made| voices.show(&kept, made));
             if let Err(error) = shown {
                 tracing::error!(voice = id, "a kept voice cannot be used: {error}");
             }
@@ -91,11 +91,11 @@ impl Voices {
     ///
     /// # Errors
     /// No room for another, or a folder that cannot be written; nothing was added then.
-    pub(crate) fn add(&self, voice: &Stored, prompt: Prompt) -> Result<(), Refused> {
+    pub(crate) fn add(&self, voice: &Stored, made: NewVoice) -> Result<(), Refused> {
         if let Some(store) = &self.store {
             store.keep(voice)?;
         }
-        let shown = self.show(voice, prompt);
+        let shown = self.show(voice, made);
         if shown.is_err()
             && let Some(store) = &self.store
         {
@@ -109,21 +109,22 @@ impl Voices {
     /// # Errors
     /// A voice that is not there, is not of this key, or belongs to the bundle; a file that cannot be removed.
     pub(crate) fn remove(&self, id: &str, key: Option<&str>) -> Result<(), Refused> {
-        {
+        let model = {
             let mut catalogue = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
-            let found = catalogue.voices.iter().find(|v| v.voice_id == id && v.is_for(key));
-            match found {
+            let found = catalogue.all_voices().find(|v| v.voice_id == id && v.is_for(key));
+            let model = match found {
                 None => return Err(Refused::Unknown(id.to_owned())),
                 Some(voice) if voice.category != ADDED => {
                     return Err(Refused::Premade(id.to_owned()));
                 }
-                Some(_) => {}
-            }
+                Some(voice) => voice.model.clone(),
+            };
             let mut changed = (**catalogue).clone();
-            changed.voices.retain(|v| v.voice_id != id);
+            changed.retain_voices(|v| v.voice_id != id);
             *catalogue = Arc::new(changed);
-        }
-        self.engine.remove_voice(id);
+            model
+        };
+        self.engine.remove_voice(&model, id);
         if let Some(store) = &self.store {
             store.forget(id)?;
         }
@@ -131,20 +132,20 @@ impl Voices {
     }
 
     /// Makes a voice known to the engine and to those who ask.
-    fn show(&self, voice: &Stored, prompt: Prompt) -> Result<(), VoiceError> {
-        self.engine.add_voice(&*voice.voice_id, prompt)?;
+    fn show(&self, voice: &Stored, made: NewVoice) -> Result<(), VoiceError> {
+        let model = made.model.clone();
+        self.engine.add_voice(&*voice.voice_id, made)?;
         let mut catalogue = self.catalogue.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = (**catalogue).clone();
-        let of_model = |names: fn(&crate::protocol::Model) -> &Vec<String>| {
-            catalogue.models.first().map(names).cloned().unwrap_or_default()
-        };
-        changed.voices.push(Voice {
+        let known = catalogue.models.iter().find(|m| m.id == model);
+        changed.add_voice(Voice {
             voice_id: voice.voice_id.clone(),
             name: voice.name.clone(),
             category: ADDED,
-            languages: of_model(|m| &m.languages),
-            styles: of_model(|m| &m.styles),
+            languages: known.map(|m| m.languages.clone()).unwrap_or_default(),
+            styles: known.map(|m| m.styles.clone()).unwrap_or_default(),
             owner: voice.owner.clone(),
+            model,
         });
         *catalogue = Arc::new(changed);
         Ok(())

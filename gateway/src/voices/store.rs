@@ -1,7 +1,7 @@
 //! Added voices on disk: a file for each, with its codes, who added it, and the consent that it rests on. Never a recording.
 //!
 //! ```text
-//! v_0123...cdef.json   {"voice_id": "v_0123...cdef", "name": "Ann", "owner": null, "reference": "...", "codes": [[..], ..]}
+//! v_0123...cdef.json   {"voice_id": "v_0123...cdef", "name": "Ann", "model": "nano", "owner": null, "reference": "...", "codes": [[..], ..]}
 //! ```
 
 use std::fs;
@@ -21,6 +21,9 @@ pub(crate) struct Stored {
     pub(crate) voice_id: String,
     /// What it is called.
     pub(crate) name: String,
+    /// The model that speaks with it; none in files of earlier versions: the first that takes voices.
+    #[serde(default)]
+    pub(crate) model: Option<String>,
     /// The key that added it; none where there are no keys.
     pub(crate) owner: Option<String>,
     /// Always true: without consent there is no voice.
@@ -127,6 +130,7 @@ mod tests {
         Stored {
             voice_id: id.into(),
             name: "Ann".into(),
+            model: Some("nano".into()),
             owner: Some("key".into()),
             consent: true,
             reference: "Ann said so".into(),
@@ -147,6 +151,16 @@ mod tests {
         store.forget("v_1").unwrap();
         store.forget("v_1").unwrap();
         assert_eq!(store.voices(), [voice("v_2")]);
+    }
+
+    #[test]
+    fn a_voice_that_was_kept_before_models_were_named_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut old = serde_json::to_value(voice("v_1")).unwrap();
+        old.as_object_mut().unwrap().remove("model").unwrap();
+        fs::write(folder.path().join("v_1.json"), old.to_string()).unwrap();
+        let read = Store::open(folder.path()).unwrap().voices();
+        assert_eq!(read, [Stored { model: None, ..voice("v_1") }]);
     }
 
     #[test]

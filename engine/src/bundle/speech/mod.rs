@@ -230,7 +230,7 @@ fn open_voices(
 }
 
 /// One row of codes for each stream, of equal lengths, each code one that the stream has.
-fn check_rows(rows: &[Vec<u16>], streams: &[StreamIds]) -> Result<(), String> {
+pub(crate) fn check_rows(rows: &[Vec<u16>], streams: &[StreamIds]) -> Result<(), String> {
     if rows.len() != streams.len() {
         return Err(format!(
             "{} rows of codes, the model has {} streams",

@@ -14,6 +14,7 @@ fn asked(read: Read, body: &Value) -> Result<Whole, Refused> {
     let voice = Voice {
         voice_id: "ann".into(),
         name: "ann".into(),
+        model: "nano".into(),
         category: "premade",
         languages: Vec::new(),
         styles: Vec::new(),

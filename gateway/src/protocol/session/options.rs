@@ -214,8 +214,8 @@ pub(super) fn ignored(options: &Options) -> Vec<&'static str> {
 
 /// How the engine is to speak.
 pub(super) fn manner(options: &Options) -> Manner {
-    let Options { voice, language, style, .. } = options.clone();
-    Manner { voice, language, style, ..Manner::default() }
+    let Options { model, voice, language, style, .. } = options.clone();
+    Manner { model, voice, language, style }
 }
 
 /// The request to the engine.

@@ -219,6 +219,7 @@ mod tests {
         let voice = |id: &str| Voice {
             voice_id: id.into(),
             name: id.into(),
+            model: "nano".into(),
             category: "premade",
             languages: Vec::new(),
             styles: Vec::new(),

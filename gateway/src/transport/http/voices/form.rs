@@ -25,6 +25,8 @@ pub(super) enum Material {
 pub(super) struct Form {
     pub(super) name: String,
     pub(super) reference: String,
+    /// Name of the model that is to speak with it; none: the first that can.
+    pub(super) model: Option<String>,
     pub(super) material: Material,
 }
 
@@ -32,6 +34,7 @@ pub(super) struct Form {
 #[derive(Debug, Default)]
 struct Parts {
     name: Option<String>,
+    model: Option<String>,
     file: Option<Vec<u8>>,
     codes: Option<Vec<Vec<u16>>>,
     consent: bool,
@@ -51,6 +54,7 @@ impl Form {
         while let Some(field) = multipart.next_field().await.map_err(|e| broken(&e, None))? {
             match field.name() {
                 Some("name") => parts.name = Some(text(field, "name", NAME_CHARS_MAX).await?),
+                Some("model") => parts.model = Some(text(field, "model", NAME_CHARS_MAX).await?),
                 Some("reference") => {
                     parts.reference = text(field, "reference", REFERENCE_CHARS_MAX).await?;
                 }
@@ -84,6 +88,6 @@ impl Parts {
         };
         let name = self.name.filter(|name| !name.trim().is_empty());
         let name = name.ok_or_else(|| Refusal::bad("name", "name is missing"))?;
-        Ok(Form { name, reference: self.reference, material })
+        Ok(Form { name, reference: self.reference, model: self.model, material })
     }
 }

@@ -15,8 +15,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get};
 use codecs::recording::{self, RecordingError};
-use engine::bundle::Prompt;
-use engine::{Handle, VoiceError, VoiceSource};
+use engine::{Handle, NewVoice, VoiceError, VoiceSource};
 use serde_json::{Value, json};
 
 use self::form::{Form, Material};
@@ -31,10 +30,6 @@ use crate::voices::{Refused, Stored, Voices};
 pub(crate) const PATH: &str = "/v1/voices";
 /// What a form may have beside its file: names, references, boundaries.
 const FORM_BYTES: usize = 512 << 10;
-/// The most of a recording that is used, in seconds.
-const USED_SECONDS_MAX: f64 = 60.0;
-/// Frames of codes in a second.
-const FRAME_RATE: f64 = 12.5;
 
 /// The routes of all voices.
 pub(crate) fn all(settings: &VoiceUploads) -> MethodRouter<Arc<Server>> {
@@ -52,7 +47,8 @@ async fn list(
     State(server): State<Arc<Server>>,
     Extension(caller): Extension<Caller>,
 ) -> Json<Value> {
-    Json(json!({"voices": server.voices.catalogue().seen_by(caller.key()).voices}))
+    let seen = server.voices.catalogue().seen_by(caller.key());
+    Json(json!({"voices": seen.all_voices().collect::<Vec<_>>()}))
 }
 
 async fn add(
@@ -75,10 +71,11 @@ async fn add(
         Err(refusal) => return refusal.into_response(),
     };
     let (engine, seconds_max) = (server.engine.clone(), settings.max_seconds);
-    let Form { name, reference, material } = form;
+    let Form { name, reference, model, material } = form;
     let by = By { name, reference, owner: caller.key().map(str::to_owned) };
     // If the client leaves meanwhile, what is made is dropped: a voice that nobody was told of is nobody's.
-    let made = tokio::task::spawn_blocking(move || make(&engine, material, seconds_max)).await;
+    let make = move || make(&engine, model.as_deref(), material, seconds_max);
+    let made = tokio::task::spawn_blocking(make).await;
     match made.expect("making a voice does not panic; this is a bug") {
         Ok(made) => keep(server.clone(), by, made).await,
         Err(NotMade::Refused(refusal)) => refusal.into_response(),
@@ -97,7 +94,7 @@ struct By {
 }
 
 struct Made {
-    prompt: Prompt,
+    voice: NewVoice,
     seconds_used: f64,
 }
 
@@ -108,20 +105,36 @@ enum NotMade {
 }
 
 /// Decodes and encodes: seconds of work.
-fn make(engine: &Handle, material: Material, seconds_max: f64) -> Result<Made, NotMade> {
-    let (source, seconds, part) = match material {
+fn make(
+    engine: &Handle,
+    model: Option<&str>,
+    material: Material,
+    seconds_max: f64,
+) -> Result<Made, NotMade> {
+    let (source, length, part) = match material {
         Material::Codes(rows) => {
             let frames = rows.first().map_or(0, Vec::len);
-            (VoiceSource::Codes(rows), frames as f64 / FRAME_RATE, "codes")
+            (VoiceSource::Codes(rows), Length::Frames(frames), "codes")
         }
         Material::File(bytes) => {
             let samples = recording::read(&bytes, seconds_max).map_err(unreadable)?;
             let seconds = samples.len() as f64 / f64::from(recording::RATE);
-            (VoiceSource::Recording(samples), seconds, "file")
+            (VoiceSource::Recording(samples), Length::Seconds(seconds), "file")
         }
     };
-    let prompt = engine.make_prompt(source).map_err(|error| unmade(&error, part))?;
-    Ok(Made { prompt, seconds_used: seconds.min(USED_SECONDS_MAX) })
+    let voice = engine.make_voice(model, source).map_err(|error| unmade(&error, part))?;
+    let seconds = match length {
+        Length::Seconds(seconds) => seconds,
+        Length::Frames(frames) => frames as f64 / voice.frames_per_second,
+    };
+    let seconds_used = seconds.min(voice.seconds_max);
+    Ok(Made { voice, seconds_used })
+}
+
+/// How much there was to make a voice of.
+enum Length {
+    Seconds(f64),
+    Frames(usize),
 }
 
 fn unreadable(error: RecordingError) -> NotMade {
@@ -138,7 +151,12 @@ fn unmade(error: &VoiceError, part: &'static str) -> NotMade {
     match error {
         VoiceError::Silent => refused("silent", message),
         VoiceError::Codes(_) => refused("bad_value", message),
-        VoiceError::Recording(_) | VoiceError::Deaf => refused("cannot_encode", message),
+        VoiceError::Recording(_) | VoiceError::Deaf | VoiceError::Unheard(_) => {
+            refused("cannot_encode", message)
+        }
+        VoiceError::Model { .. } => {
+            NotMade::Refused(Refusal::coded("unknown_model", "model", message))
+        }
         VoiceError::Busy { .. } => NotMade::Busy(message),
         _ => NotMade::Broken(message),
     }
@@ -146,27 +164,26 @@ fn unmade(error: &VoiceError, part: &'static str) -> NotMade {
 
 /// Adds what was made, and tells how much of it each stage reads.
 async fn keep(server: Arc<Server>, by: By, made: Made) -> Response {
-    let Made { prompt, seconds_used } = made;
-    let prompt_frames: Vec<usize> = (0..prompt.frames.len())
-        .map(|stage| prompt.cut(stage).first().map_or(0, |row| row.len()))
-        .collect();
+    let Made { voice: made, seconds_used } = made;
     let voice = Stored {
         voice_id: Voices::new_id(),
         name: by.name,
+        model: Some(made.model.clone()),
         owner: by.owner,
         consent: true,
         reference: by.reference,
         added_unix_ms: unix_ms(),
         seconds_used,
-        codes: prompt.rows.clone(),
+        codes: made.rows.clone(),
     };
     let answer = json!({
         "voice_id": voice.voice_id,
         "name": voice.name,
+        "model": voice.model,
         "seconds_used": seconds_used,
-        "prompt_frames": prompt_frames,
+        "prompt_frames": made.read_frames,
     });
-    let added = tokio::task::spawn_blocking(move || server.voices.add(&voice, prompt)).await;
+    let added = tokio::task::spawn_blocking(move || server.voices.add(&voice, made)).await;
     match added.expect("adding a voice does not panic; this is a bug") {
         Ok(()) => (StatusCode::CREATED, Json(answer)).into_response(),
         Err(refusal) => not_changed(&refusal),
