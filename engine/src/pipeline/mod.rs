@@ -11,25 +11,26 @@
 mod alignment;
 mod chunk;
 mod draw;
+mod hand_over;
+mod job;
 mod playout;
 mod settings;
+mod stages;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use codecs::window::{End, FRAME_SAMPLES, Plan, Window as Release};
+use codecs::window::Plan;
 
+use crate::ContextId;
 use crate::event::{Event, Failure, Summary};
-use crate::guards::Trouble;
-use crate::layout::{Layout, Spoken, Symbol, Window};
 use crate::scheduler::Scheduler;
-use crate::sequence::{Group, GroupId, Sequence};
-use crate::stats::GuardHits;
+use crate::sequence::{Group, GroupId};
 use crate::text::{self, Need, Passage};
-use crate::{ContextId, Speech};
 use alignment::Alignment;
-use chunk::{Chunk, Ending, Place, Refine};
+use chunk::{Chunk, Place};
+pub(crate) use job::{AudioJob, Env, Said};
 pub use playout::{Playout, SAMPLE_RATE, sounding};
 pub(crate) use playout::{Standing, Urgency};
 pub use settings::Segments;
@@ -38,56 +39,6 @@ pub(crate) use settings::Settings;
 /// Chunks of one context between their cut and their last code: enough to keep the acoustic stages in full batches, and a bound
 /// on what a long text holds.
 const CHUNKS_AT_ONCE: usize = 8;
-
-/// New columns of codes for the codec, and what to tell once they are sound.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AudioJob {
-    /// Whose.
-    pub(crate) context: ContextId,
-    /// Rows of equal length, which may be 0; none where there is nothing for the codec.
-    pub(crate) rows: Vec<Vec<u16>>,
-    /// Samples that the columns sound in the end.
-    pub(crate) samples: u64,
-    /// What ends with them.
-    pub(crate) end: End,
-    /// When the listener runs dry: the audio thread's order. Zero before the first sound.
-    pub(crate) deadline: Duration,
-    /// Events, each with the sample of the context's timeline that it waits for.
-    pub(crate) marks: Vec<(u64, Event)>,
-    /// How the context ended, with its last job.
-    pub(crate) last: Option<Result<Summary, Failure>>,
-}
-
-impl AudioJob {
-    /// One of a context with nothing in it.
-    pub(crate) fn of(context: ContextId, playout: &Playout) -> Self {
-        Self {
-            context,
-            rows: Vec::new(),
-            samples: 0,
-            end: End::No,
-            deadline: playout.dry_at().unwrap_or_default(),
-            marks: Vec::new(),
-            last: None,
-        }
-    }
-}
-
-/// What a context works with while it is advanced.
-pub(crate) struct Env<'a> {
-    pub(crate) now: Duration,
-    pub(crate) scheduler: &'a mut Scheduler,
-    pub(crate) jobs: &'a mut VecDeque<AudioJob>,
-    pub(crate) hits: &'a mut GuardHits,
-}
-
-/// What a group's step brought.
-pub(crate) struct Said<'a> {
-    /// A row for each member.
-    pub(crate) logits: &'a mut [f32],
-    /// What the watched tokens were attended to with; empty where the network does not tell.
-    pub(crate) attention: &'a [f32],
-}
 
 /// Where the text of a context comes from.
 #[derive(Debug)]
@@ -297,25 +248,6 @@ impl Context {
         }
     }
 
-    /// Takes what the networks said to a group that completed its step.
-    ///
-    /// # Errors
-    /// Broken numbers, or a chunk that stayed empty.
-    pub(crate) fn on_logits(
-        &mut self,
-        group: GroupId,
-        said: Said<'_>,
-        env: &mut Env<'_>,
-    ) -> Result<(), Failure> {
-        let chunk = self.chunks.iter().position(|c| c.semantic == Some(group));
-        if let Some(at) = chunk {
-            return self.on_semantic(at, group, said, env);
-        }
-        let refined = self.chunks.iter().position(|c| c.refine.is_some_and(|r| r.group == group));
-        let at = refined.expect("a group belongs to a chunk of its context; this is a bug");
-        self.on_acoustic(at, group, said.logits, env)
-    }
-
     /// The group of CB0, if a chunk is being said.
     fn semantic(&self) -> Option<GroupId> {
         self.chunks.back().and_then(|c| c.semantic)
@@ -394,282 +326,4 @@ impl Context {
             self.tell(Event::Notice(notice), env);
         }
     }
-
-    /// Opens CB0's group for the newest chunk: a first attempt, or another one behind what is frozen.
-    fn start_semantic(&mut self, env: &mut Env<'_>) {
-        let grammar = self.settings.grammar.clone();
-        let stage = &grammar.stages[0];
-        let chunk = self.chunks.back_mut().expect("called for a chunk; this is a bug");
-        let control = &chunk.control[0];
-        let text = stage.read(&chunk.text.input(&text::Tail::Open));
-        let lookahead = stage.read(chunk.text.lookahead());
-        let before = self.before.as_ref().map(|b| (stage.read(&b.text), &b.codes));
-        let before_rows = before.as_ref().map(|(_, codes)| [codes.as_slice()]);
-        let prompt = self.settings.prompt.cut(0);
-        let window = Window {
-            prompt: &prompt,
-            control,
-            before: before
-                .as_ref()
-                .zip(before_rows.as_ref())
-                .map(|((text, _), rows)| Spoken { text, rows }),
-            text: &text,
-            tail: chunk.tail(&lookahead),
-            rows: &[&chunk.codes],
-        };
-        let layout = Layout::of(&stage.vocabulary, &window);
-        let watched = layout.text.clone();
-        let mut members = vec![Sequence { watched, ..sequence(layout) }];
-        if self.settings.guidance.is_some() {
-            members.push(sequence(Layout::null(&stage.vocabulary, control, &chunk.codes)));
-        }
-        chunk.semantic = Some(env.scheduler.add(self.id, grammar.first_stage, members));
-    }
-
-    fn start_refine(&mut self, at: usize, stage: usize, frames: usize, env: &mut Env<'_>) {
-        let grammar = self.settings.grammar.clone();
-        let first_stage = grammar.first_stage;
-        let grammar = &grammar.stages[stage];
-        let chunk = &mut self.chunks[at];
-        let text = grammar.read(&chunk.text.input(&text::Tail::Open));
-        let c0 = &chunk.codes[..frames];
-        let rows: Vec<&[u16]> =
-            std::iter::once(c0).chain(chunk.acoustic[..stage].iter().map(Vec::as_slice)).collect();
-        let prompt = self.settings.prompt.cut(stage);
-        let window = Window {
-            prompt: &prompt,
-            control: &chunk.control[stage],
-            before: None,
-            text: &text,
-            tail: chunk.tail(&[]),
-            rows: &rows,
-        };
-        let members = vec![sequence(Layout::of(&grammar.vocabulary, &window))];
-        let group = env.scheduler.add(self.id, first_stage + stage, members);
-        chunk.refine = Some(Refine { group, stage, frames });
-    }
-
-    fn on_semantic(
-        &mut self,
-        at: usize,
-        group: GroupId,
-        said: Said<'_>,
-        env: &mut Env<'_>,
-    ) -> Result<(), Failure> {
-        let grammar = self.settings.grammar.clone();
-        let vocabulary = &grammar.stages[0].vocabulary;
-        let chunk = &mut self.chunks[at];
-        let row = self.settings.merge(said.logits, vocabulary.outputs());
-        let index = draw::semantic(&self.settings, chunk, row)?;
-        let Symbol::Code(code) = vocabulary.symbol(index) else {
-            return self.end_attempt(at, Ending::Stopped, env);
-        };
-        chunk.alignment.look(chunk.codes.len(), said.attention);
-        chunk.codes.push(code);
-        if let Some(trouble) = self.settings.guards.running(&chunk.codes) {
-            let from = match trouble {
-                Trouble::Loops { from, .. } => {
-                    env.hits.repetition += 1;
-                    from
-                }
-                Trouble::Silent { from } => {
-                    env.hits.silence += 1;
-                    from
-                }
-            };
-            chunk.codes.truncate(from.max(chunk.frozen()));
-            return self.end_attempt(at, Ending::Guard, env);
-        }
-        if self.settings.next_cut(chunk) == Some(chunk.codes.len()) {
-            if !self.settings.guards.opening(&chunk.codes)
-                && chunk.attempt + 1 < self.settings.tries
-            {
-                env.hits.silence += 1;
-                return self.end_attempt(at, Ending::Guard, env);
-            }
-            chunk.cut();
-        }
-        if chunk.codes.len() >= self.settings.frame_budget(chunk) {
-            env.hits.budget += 1;
-            return self.end_attempt(at, Ending::Budget, env);
-        }
-        let id = vocabulary.code(0, code);
-        env.scheduler.append(group, id);
-        Ok(())
-    }
-
-    /// CB0 has stopped, by itself or because a guard stopped it: the chunk is complete, or is said again.
-    fn end_attempt(&mut self, at: usize, ending: Ending, env: &mut Env<'_>) -> Result<(), Failure> {
-        let chunk = &mut self.chunks[at];
-        if let Some(group) = chunk.semantic.take() {
-            env.scheduler.remove(group);
-        }
-        let verdict = self.settings.judge(chunk, ending == Ending::Stopped);
-        if !verdict.accepted() && chunk.attempt + 1 < self.settings.tries {
-            env.hits.retries += 1;
-            chunk.turn_down(verdict, ending);
-            self.start_semantic(env);
-            return Ok(());
-        }
-        if !verdict.accepted() {
-            env.hits.exhausted += 1;
-            self.guard_exhausted = true;
-            let Some(ending) = chunk.settle(verdict, ending) else {
-                return Err(Failure::NoSpeech { chunk: chunk.index, tries: self.settings.tries });
-            };
-            self.truncated_by_budget |= ending == Ending::Budget;
-        }
-        chunk.complete = true;
-        chunk.cut();
-        self.passage_frames = chunk.base + chunk.codes.len();
-        self.before =
-            Some(Before { text: chunk.text.input(&text::Tail::Open), codes: chunk.codes.clone() });
-        Ok(())
-    }
-
-    fn on_acoustic(
-        &mut self,
-        at: usize,
-        group: GroupId,
-        logits: &mut [f32],
-        env: &mut Env<'_>,
-    ) -> Result<(), Failure> {
-        let chunk = &mut self.chunks[at];
-        let refine = chunk.refine.expect("found by its group; this is a bug");
-        let vocabulary = &self.settings.grammar.stages[refine.stage].vocabulary;
-        let index = draw::acoustic(&self.settings, chunk, refine.stage, logits)?;
-        let Symbol::Code(code) = vocabulary.symbol(index) else {
-            unreachable!("acoustic stages say codes only; this is a bug")
-        };
-        let row = &mut chunk.acoustic[refine.stage - 1];
-        row.push(code);
-        if row.len() < refine.frames {
-            let id = vocabulary.code(refine.stage, code);
-            env.scheduler.append(group, id);
-        } else {
-            chunk.refine = None;
-            env.scheduler.remove(group);
-        }
-        Ok(())
-    }
-
-    /// Gives the codec every column that is complete, chunk after chunk.
-    fn hand_over(&mut self, env: &mut Env<'_>) {
-        while let Some(chunk) = self.chunks.front_mut() {
-            let new = chunk.handed..chunk.refined();
-            chunk.handed = new.end;
-            let spoken = chunk.spoken();
-            if new.is_empty() && !spoken {
-                return;
-            }
-            let rows = std::iter::once(&chunk.codes)
-                .chain(&chunk.acoustic)
-                .map(|row| row[new.clone()].to_vec())
-                .collect();
-            let releases = self.send(rows, if spoken { End::Chunk } else { End::No }, env);
-            let mut marks = self.align(&releases, spoken);
-            if !spoken {
-                self.jobs_tail(env).marks.append(&mut marks);
-                return;
-            }
-            let chunk = self.chunks.pop_front().expect("just seen; this is a bug");
-            let end = self.sample(chunk.base + chunk.codes.len());
-            let said = Arc::new(Speech { text: chunk.text.text, codes: chunk.codes });
-            marks.push((end, Event::ChunkEnd { said, raw: chunk.text.raw, end }));
-            if chunk.text.flushed && self.flushes > 0 && !self.chunks.is_empty() {
-                // Speech goes on behind the flush, so nothing is let go early: the flush is answered in passing.
-                self.flushes -= 1;
-                marks.push((end, Event::Flushed { samples: end }));
-            }
-            self.jobs_tail(env).marks.append(&mut marks);
-        }
-    }
-
-    /// Which characters of the oldest chunk end in what goes out, with the sample that the event must come before. Told step
-    /// by step of the codec's grid, by the codes that a step needs, however many there are by now: the answer must not depend
-    /// on how busy the engine is.
-    fn align(&mut self, releases: &[Release], spoken: bool) -> Vec<(u64, Event)> {
-        let start = self.sample(self.chunks.front().map_or(0, |chunk| chunk.base));
-        let Some(chunk) = self.chunks.front_mut() else { return Vec::new() };
-        let mut ends = Vec::new();
-        let grid = self.settings.window.grid_frames;
-        for release in releases {
-            let mut out = release.emit.start;
-            while out < release.emit.end {
-                out = ((out / grid + 1) * grid).min(release.emit.end);
-                let Some(out) = out.checked_sub(chunk.base) else { continue };
-                let frames = (out + self.settings.window.withheld_frames).min(chunk.codes.len());
-                let until = (out * FRAME_SAMPLES) as u64;
-                ends.extend(chunk.alignment.ends(frames, start, until));
-            }
-        }
-        if spoken {
-            ends.extend(chunk.alignment.rest(chunk.codes.len(), start));
-        }
-        let first = ends.first().map(|end| end.sample);
-        first.map(|sample| (sample, Event::Aligned { ends })).into_iter().collect()
-    }
-
-    /// Where a frame of the codec's current passage begins on the context's timeline.
-    fn sample(&self, frame: usize) -> u64 {
-        self.passage_start + (frame * FRAME_SAMPLES) as u64
-    }
-
-    /// Nothing is at work, and nothing could be cut that is. The end, a flush, or a listener about to run dry lets go what the
-    /// codec keeps back: what was spoken never waits for more text.
-    fn settle_down(&mut self, env: &mut Env<'_>) {
-        let drained = match &self.source {
-            Source::Whole { chunks, .. } => chunks.is_empty(),
-            Source::Live(passage) => passage.is_drained(),
-        };
-        if drained {
-            self.close(env);
-            self.finished = true;
-            self.jobs_tail(env).last = Some(Ok(self.summary()));
-            return;
-        }
-        let dry = self.withheld() && env.now >= self.pause_at();
-        if !self.parked(env.now) && (self.flushes > 0 || dry) {
-            self.close(env);
-        }
-    }
-
-    /// Closes the codec's passage: everything goes out, what follows starts anew, and flushes are answered.
-    fn close(&mut self, env: &mut Env<'_>) {
-        let rows = vec![Vec::new(); self.settings.grammar.stages.len()];
-        self.send(rows, End::Passage, env);
-        let samples = self.plan.released_samples();
-        let job = self.jobs_tail(env);
-        for _ in 0..std::mem::take(&mut self.flushes) {
-            job.marks.push((samples, Event::Flushed { samples }));
-        }
-        self.passage_start = samples;
-        self.passage_frames = 0;
-    }
-
-    fn jobs_tail<'e>(&self, env: &'e mut Env<'_>) -> &'e mut AudioJob {
-        env.jobs.back_mut().expect("a job was just added; this is a bug")
-    }
-
-    fn tell(&mut self, event: Event, env: &mut Env<'_>) {
-        let rows = vec![Vec::new(); self.settings.grammar.stages.len()];
-        self.send(rows, End::No, env);
-        self.jobs_tail(env).marks.push((0, event));
-    }
-
-    /// Gives the codec a job. Returns what it will let go.
-    fn send(&mut self, rows: Vec<Vec<u16>>, end: End, env: &mut Env<'_>) -> Vec<Release> {
-        let deadline = self.playout.dry_at().unwrap_or_default();
-        let releases = self.plan.grow(rows[0].len(), end);
-        let released = releases.iter().map(|r| r.samples() as u64).sum();
-        self.playout.released(released, env.now);
-        let (context, marks) = (self.id, Vec::new());
-        let samples = (rows[0].len() * FRAME_SAMPLES) as u64;
-        env.jobs.push_back(AudioJob { context, rows, samples, end, deadline, marks, last: None });
-        releases
-    }
-}
-
-fn sequence(layout: Layout) -> Sequence {
-    Sequence::new(layout.ids, layout.positions, layout.next_position)
 }
