@@ -124,7 +124,7 @@ impl Source {
         let lines: Vec<String> = text.lines().map(code).collect();
         let tests = lines.iter().position(|line| line.starts_with("#[cfg(test)]"));
         let code_lines = match tests {
-            _ if path.ends_with("/tests.rs") => 0,
+            _ if path.ends_with("/tests.rs") || path.contains("/tests/") => 0,
             Some(tests) => tests,
             None => lines.len(),
         };

@@ -1,11 +1,16 @@
 //! The whole engine over a network that hashes what it can see: any key or value in a wrong place, any token at a wrong
 //! position, any neighbour that leaks in changes what is said.
 
+mod guarded;
+mod hashing;
+mod live;
+mod nano;
+
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::Speech;
-use crate::batch::{BLOCK_TOKENS, Batch};
+use crate::batch::BLOCK_TOKENS;
 use crate::bundle::{Prompt, Silence};
 use crate::event::{CharEnd, Event};
 use crate::grammar::{Grammar, StageGrammar};
@@ -19,6 +24,7 @@ use crate::stats::GuardHits;
 use crate::text::ids::CharacterIds;
 use crate::text::{self, TextOptions};
 use codecs::window;
+use hashing::Hashing;
 
 const SEMANTIC: u32 = 64;
 const ACOUSTIC: u32 = 32;
@@ -26,81 +32,6 @@ const STAGES: usize = 4;
 /// Blocks of each stage in the roomy engines: more than any test needs at once.
 const ROOMY: usize = 1200;
 const BUDGET: Budget = Budget { prefill_tokens: 256, sequences: 64, share_prefixes: true };
-
-/// Stores the id and position of every token where keys and values would lie, and makes logits of a hash of all that a
-/// sequence sees there.
-struct Hashing {
-    vocabulary: Vocabulary,
-    slots: Vec<u64>,
-    attention: Vec<f32>,
-    /// What is said instead of what the hash says, as long as it lasts.
-    script: VecDeque<usize>,
-    broken_after: Option<u32>,
-    forwards: u32,
-}
-
-impl Hashing {
-    fn new(stage: usize, script: VecDeque<usize>) -> Self {
-        let (vocabulary, slots, attention) = (vocabulary(stage), Vec::new(), Vec::new());
-        Self { vocabulary, slots, attention, script, broken_after: None, forwards: 0 }
-    }
-}
-
-impl StageModel for Hashing {
-    fn vocabulary(&self) -> usize {
-        1000
-    }
-
-    fn outputs(&self) -> usize {
-        self.vocabulary.outputs()
-    }
-
-    fn reserve(&mut self, blocks: usize) {
-        self.slots = vec![0; blocks * BLOCK_TOKENS];
-    }
-
-    fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
-        self.forwards += 1;
-        self.attention.clear();
-        for (number, row) in batch.rows.iter().enumerate() {
-            let slot =
-                |t: usize| row.blocks[t / BLOCK_TOKENS] as usize * BLOCK_TOKENS + t % BLOCK_TOKENS;
-            for (i, at) in row.tokens.clone().enumerate() {
-                let token = u64::from(batch.ids[at]) << 32 | batch.positions[at] as u32 as u64;
-                self.slots[slot(row.computed + i)] = token;
-            }
-            let seen = row.computed + row.tokens.len();
-            assert!(row.watched.end <= seen, "a token watches only what it sees");
-            if !row.logits {
-                continue;
-            }
-            let hash = (0..seen).fold(7u64, |h, t| {
-                (h ^ self.slots[slot(t)]).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23)
-            });
-            let start = logits.len();
-            self.attention
-                .extend(row.watched.clone().map(|t| rng::uniform(hash, 2, t as u64) as f32));
-            logits
-                .extend((0..self.outputs()).map(|i| rng::uniform(hash, 1, i as u64) as f32 * 4.0));
-            if self.broken_after == Some(self.forwards) && number + 1 == batch.rows.len() {
-                logits[start] = f32::NAN;
-            }
-            // Chunks end by themselves after some thirty codes.
-            if self.vocabulary.stage == 0 && hash % 30 != 0 {
-                let stops = start + SEMANTIC as usize;
-                logits[stops..].fill(-30.0);
-            }
-            if let Some(output) = self.script.pop_front() {
-                logits[start + output] = 1000.0;
-            }
-        }
-        Ok(())
-    }
-
-    fn attention(&self) -> &[f32] {
-        &self.attention
-    }
-}
 
 fn characters() -> CharacterIds {
     let nano = concat!(env!("CARGO_MANIFEST_DIR"), "/../voices/nano/cb0/tokenizer.json");
@@ -494,254 +425,5 @@ fn a_passage_of_any_length_holds_no_more_than_its_longest_window() {
     for (stage, most) in most.into_iter().enumerate() {
         let bound = limits.longest(stage, false).div_ceil(BLOCK_TOKENS);
         assert!(most <= bound, "stage {stage} held {most} blocks, bound {bound}");
-    }
-}
-
-mod guarded;
-
-mod live {
-    use super::*;
-    use crate::text::{LiveSettings, Passage};
-
-    const ID: ContextId = ContextId(0);
-
-    fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
-    }
-
-    fn open(engine: &mut Engine) {
-        let passage = Passage::new(TextOptions::default(), LiveSettings::default());
-        engine.speak(ID, settings(1), Source::Live(Box::new(passage)));
-    }
-
-    /// Runs until nothing happens before `until` any more; time jumps to the next thing that time alone brings. Returns what
-    /// was made: frames, passages closed, flushes answered, and whether it was the end.
-    fn run_to(engine: &mut Engine, from: Duration, until: Duration) -> Made {
-        let mut made = Made::default();
-        let mut now = from;
-        loop {
-            let step = engine.step(now, |_| false);
-            while let Some(job) = engine.next_job() {
-                made.frames += job.rows.first().map_or(0, Vec::len);
-                made.closed += usize::from(job.end == window::End::Passage);
-                made.flushed.extend(job.marks.iter().filter_map(|(_, event)| match event {
-                    Event::Flushed { samples } => Some(*samples),
-                    _ => None,
-                }));
-                made.samples = job.last.map_or(made.samples, |last| Some(last.unwrap().samples));
-            }
-            if step.tokens > 0 {
-                now += ms(1);
-                continue;
-            }
-            match step.wake_at {
-                Some(at) if at.max(now) <= until => now = at.max(now + ms(1)),
-                _ => return made,
-            }
-        }
-    }
-
-    #[derive(Debug, Default, PartialEq, Eq)]
-    struct Made {
-        frames: usize,
-        closed: usize,
-        flushed: Vec<u64>,
-        samples: Option<u64>,
-    }
-
-    const SENTENCE: &str = "This sentence is spoken while the next one is not written yet.";
-
-    #[test]
-    fn whoever_waits_for_text_is_woken_by_no_moment_that_has_passed() {
-        let mut engine = engine(ROOMY, BUDGET);
-        let passage = Passage::new(TextOptions::default(), LiveSettings::default());
-        let standing = Standing::new(5, Some(ms(6000)));
-        let listening = Settings { standing, ..settings(1) };
-        engine.speak(ID, listening, Source::Live(Box::new(passage)));
-        engine.voice(ID).unwrap().push(SENTENCE, ms(0));
-        engine.voice(ID).unwrap().flush(ms(0));
-        assert!(run_to(&mut engine, ms(0), ms(2000)).frames > 0);
-        for now in [ms(2000), ms(60_000)] {
-            engine.step(now, |_| false);
-            let step = engine.step(now, |_| false);
-            assert!(step.wake_at.is_none_or(|at| at > now), "{:?} at {now:?}", step.wake_at);
-        }
-    }
-
-    #[test]
-    fn what_of_a_text_has_no_effect_is_told_with_its_first_chunk() {
-        let mut engine = engine(ROOMY, BUDGET);
-        open(&mut engine);
-        engine.voice(ID).unwrap().push("Say <phoneme ph=\"x\">tomato</phoneme>.", ms(0));
-        engine.voice(ID).unwrap().end(ms(0));
-        let mut told = Vec::new();
-        for now in 0.. {
-            engine.step(ms(now), |_| false);
-            let Some(job) = engine.next_job() else { continue };
-            told.extend(job.marks.into_iter().filter_map(|(_, event)| match event {
-                Event::Notice(notice) => Some((notice.what, notice.from, notice.to)),
-                _ => None,
-            }));
-            if job.last.is_some() {
-                break;
-            }
-        }
-        assert_eq!(told, [("phoneme".to_owned(), 4, 20)]);
-    }
-
-    #[test]
-    fn a_flush_lets_everything_go_and_is_answered() {
-        let mut engine = engine(ROOMY, BUDGET);
-        open(&mut engine);
-        engine.voice(ID).unwrap().push(SENTENCE, ms(0));
-        engine.voice(ID).unwrap().flush(ms(0));
-        let made = run_to(&mut engine, ms(0), ms(2000));
-        assert_eq!((made.closed, made.flushed.len(), made.samples), (1, 1, None));
-        assert_eq!(
-            made.flushed[0],
-            made.frames as u64 * 1920,
-            "every frame of the sentence is out"
-        );
-        engine.voice(ID).unwrap().push(SENTENCE, ms(8000));
-        engine.voice(ID).unwrap().end(ms(8000));
-        let rest = run_to(&mut engine, ms(8000), ms(9000));
-        assert_eq!(rest.samples, Some((made.frames + rest.frames) as u64 * 1920));
-    }
-
-    #[test]
-    fn a_listener_that_runs_dry_gets_what_was_kept_back() {
-        let mut engine = engine(ROOMY, BUDGET);
-        open(&mut engine);
-        engine.voice(ID).unwrap().push(SENTENCE, ms(0));
-        let spoken = run_to(&mut engine, ms(0), ms(60_000));
-        assert_eq!((spoken.closed, spoken.samples), (1, None), "{spoken:?}");
-        assert!(spoken.frames > 0);
-        // Four seconds of nothing change nothing.
-        let nothing = run_to(&mut engine, ms(60_000), ms(64_000));
-        assert_eq!(nothing, Made::default());
-        engine.voice(ID).unwrap().end(ms(64_000));
-        let end = run_to(&mut engine, ms(64_000), ms(65_000));
-        assert_eq!(end.samples, Some(spoken.frames as u64 * 1920));
-    }
-
-    #[test]
-    fn text_with_nothing_to_say_is_done_without_a_sample() {
-        for text in ["", " \n ", "...", "**"] {
-            let mut engine = engine(ROOMY, BUDGET);
-            open(&mut engine);
-            engine.voice(ID).unwrap().push(text, ms(0));
-            engine.voice(ID).unwrap().end(ms(0));
-            let made = run_to(&mut engine, ms(0), ms(1000));
-            assert_eq!((made.frames, made.samples), (0, Some(0)), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn the_split_of_a_text_that_is_all_there_changes_nothing() {
-        let text = format!("{SENTENCE} {SENTENCE} {SENTENCE}");
-        let codes = |pieces: Vec<&str>| {
-            let mut engine = engine(ROOMY, BUDGET);
-            open(&mut engine);
-            for piece in pieces {
-                engine.voice(ID).unwrap().push(piece, ms(0));
-            }
-            engine.voice(ID).unwrap().end(ms(0));
-            undisturbed(&mut engine)
-        };
-        let whole = codes(vec![&text]);
-        for size in [1, 3, 7] {
-            let pieces = text.as_bytes().chunks(size).map(|p| std::str::from_utf8(p).unwrap());
-            assert_eq!(codes(pieces.collect()), whole);
-        }
-    }
-}
-
-mod nano {
-    use super::*;
-    use crate::bundle::{Bundle, Opened};
-    use crate::request::Request;
-    use crate::start::{Loaded, Options};
-    use codecs::weights::Weights;
-    use std::path::Path;
-
-    fn project(path: &str) -> std::path::PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
-    }
-
-    /// Longest silence that a listener may hear between the first sound and the end, when an agent writes eight words a
-    /// second: twice as fast as they are spoken. A step takes a millisecond of invented time.
-    const LONGEST_GAP: Duration = Duration::from_millis(20);
-
-    #[test]
-    fn words_that_come_one_by_one_keep_a_listener_supplied() {
-        let (mut engine, resolver) = engine();
-        let (settings, source) = resolver.resolve(Request::live()).unwrap();
-        let mut plan = window::Plan::new(settings.window.clone()).unwrap();
-        engine.speak(ContextId(0), settings, source);
-        let text = "The train leaves at nine, and you change in Basel before you arrive at noon. \
-                    There is a dining car on board, but it closes early on Sundays.";
-        let mut words = text.split_inclusive(' ').peekable();
-        let mut listener = crate::pipeline::Playout::default();
-        let mut gap = Duration::ZERO;
-        for ms in 0.. {
-            let now = Duration::from_millis(ms);
-            if ms % 125 == 0
-                && let Some(word) = words.next()
-            {
-                let context = engine.voice(ContextId(0)).unwrap();
-                context.push(word, now);
-                if words.peek().is_none() {
-                    context.end(now);
-                }
-            }
-            engine.step(now, |_| false);
-            while let Some(job) = engine.next_job() {
-                let frames = job.rows.first().map_or(0, Vec::len);
-                let samples = plan.grow(frames, job.end).iter().map(|w| w.samples() as u64).sum();
-                if samples > 0 {
-                    gap = gap.max(listener.dry_at().map_or(gap, |dry| now.saturating_sub(dry)));
-                }
-                listener.released(samples, now);
-            }
-            if engine.contexts() == 0 {
-                break;
-            }
-            assert!(ms < 60_000, "the passage does not end");
-        }
-        assert!(gap <= LONGEST_GAP, "{gap:?} of silence");
-    }
-
-    fn engine() -> (Engine, crate::request::Resolver) {
-        let bundle = Bundle::open(&project("voices/nano")).unwrap();
-        let bundle = [Opened::Voice(Box::new(bundle))];
-        let mut loaded = Loaded::load(&bundle, &Options::default(), &mut |_| {}).unwrap();
-        let engine = Engine::new(loaded.stages, &[ROOMY; STAGES], BUDGET, None);
-        (engine, loaded.models.voices.remove(0))
-    }
-
-    /// Codes of a text, one chunk, greedy.
-    fn greedy(text: &str, guidance: f32) -> Vec<Vec<u16>> {
-        let (mut engine, resolver) = engine();
-        let request =
-            Request { temperature: Some(0.0), guidance: Some(guidance), ..Request::file(text) };
-        let (settings, source) = resolver.resolve(request).unwrap();
-        engine.speak(ContextId(0), settings, source);
-        undisturbed(&mut engine).remove(&ContextId(0)).unwrap().rows
-    }
-
-    #[test]
-    fn greedy_codes_are_those_of_the_reference_implementation_with_and_without_guidance() {
-        let golden = Weights::open(&project("tests/fixtures/nano/golden.safetensors")).unwrap();
-        let codes = |name: &str| -> Vec<u16> {
-            golden.ints(name).unwrap().into_iter().map(|c| c as u16).collect()
-        };
-        for (name, text) in [
-            ("t0", "Hello there, how can I help you today?"),
-            ("t1", "Your order has shipped and should arrive on Thursday."),
-        ] {
-            assert_eq!(greedy(text, 1.0).concat(), codes(&format!("{name}.codes")));
-        }
-        let guided = greedy("Hello there, how can I help you today?", 1.6);
-        assert_eq!(guided[0], codes("t0.codes0_guided_1.6"));
     }
 }
