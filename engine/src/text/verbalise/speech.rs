@@ -1,7 +1,7 @@
 //! Numbers and letters in words, as one voice wants them: a language and the conventions of a model.
 
 use super::conventions::{Acronyms, Conventions, Initialisms};
-use super::language::{Language, Tongue, Words};
+use super::language::{Language, LocaleData, Words};
 use super::locale::Locale;
 use super::names::{Gender, Names};
 use super::number::Number;
@@ -10,30 +10,30 @@ use super::scan::Scan;
 /// What readings are made with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Speech {
-    pub(super) tongue: &'static Tongue,
+    pub(super) data: &'static LocaleData,
     pub(super) conventions: Conventions,
 }
 
 impl Speech {
     pub(super) fn new(locale: Locale, conventions: Conventions) -> Self {
-        Self { tongue: Tongue::of(locale), conventions }
+        Self { data: LocaleData::of(locale), conventions }
     }
 
     pub(super) fn language(&self) -> &'static Language {
-        self.tongue.language
+        self.data.language
     }
 
     pub(super) fn words(&self) -> &'static Words {
-        &self.tongue.language.words
+        &self.data.language.words
     }
 
     pub(super) fn names(&self) -> &'static Names {
-        &self.tongue.names
+        &self.data.names
     }
 
     fn say(&self, set: &str, n: u64) -> String {
         let mut out = String::new();
-        self.tongue.rules.say(set, n, &mut out);
+        self.data.rules.say(set, n, &mut out);
         let out = if out.contains(',') { out.replace(',', "") } else { out };
         self.language().spelling.map_or_else(|| out.clone(), |spelling| spelling(&out))
     }
@@ -110,8 +110,8 @@ impl Speech {
         }
         if !number.fraction.is_empty() {
             let language = self.language();
-            let comma = self.tongue.locale.marks().decimal == ',';
-            let point = self.tongue.rules.point(language.cardinals[0], comma);
+            let comma = self.data.locale.marks().decimal == ',';
+            let point = self.data.rules.point(language.cardinals[0], comma);
             let gap = if out.is_empty() || out.ends_with(' ') { "" } else { " " };
             out = match number.pointed {
                 true => format!("{out}{gap}{} {}", words.dot, self.version_part(&number.fraction)),

@@ -52,7 +52,7 @@ pub(super) fn amount<'a>(
     speech: &Speech,
     money: bool,
 ) -> Option<(Scan<'a>, Amount)> {
-    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    let number = Number::read(&mut scan, speech.data.locale.marks())?;
     let found = magnitude(scan, speech, money);
     let (end, magnitude) = found.map_or((scan, None), |(end, magnitude)| (end, Some(magnitude)));
     Some((end, Amount { number, magnitude }))

@@ -112,7 +112,7 @@ fn with_fraction<'a>(start: Scan<'a>, end: &mut Scan<'a>, whole: &'a [char]) -> 
 fn say(part: &[char], serial: bool, speech: &Speech) -> String {
     let text: String = part.iter().collect();
     if let Some((whole, fraction)) = text.split_once('.') {
-        let pointed = speech.tongue.locale.marks().decimal != '.';
+        let pointed = speech.data.locale.marks().decimal != '.';
         let (whole, fraction) = (whole.to_owned(), fraction.to_owned());
         return speech.number_alone(&Number { whole, fraction, pointed, ..Number::default() });
     }

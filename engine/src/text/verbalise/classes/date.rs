@@ -64,7 +64,7 @@ fn three_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, D
     let year = number(digits)?;
     let year = match digits.len() {
         4 => year,
-        2 if sign == '/' || (sign == '.' && !speech.tongue.locale.month_first()) => {
+        2 if sign == '/' || (sign == '.' && !speech.data.locale.month_first()) => {
             of_two_digits(year)
         }
         _ => return None,
@@ -84,7 +84,7 @@ fn two_numbers<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Dat
     let sign = scan.eat_if(|c| c == '/' || c == '.')?;
     let second = short(&mut scan)?;
     let dotted = sign == '.';
-    let days = speech.language().dotted_days && !speech.tongue.locale.month_first();
+    let days = speech.language().dotted_days && !speech.data.locale.month_first();
     let wanted = speech.language().day_openers.contains(&before.as_str());
     // am 17.06, 02.03: two digits each, and something that tells them from a number.
     let whole = scan.since(start).len() == "17.06".len();
@@ -128,7 +128,7 @@ pub(super) fn loose<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     scan.eat_if(|c| c == '/')?;
     let second = short(&mut scan).filter(|_| scan.at_number_end())?;
     // 12/20 is no day where the month comes second, 20/12 none where it comes first.
-    let month = if speech.tongue.locale.month_first() { first } else { second };
+    let month = if speech.data.locale.month_first() { first } else { second };
     if month > 12 {
         return None;
     }
@@ -138,7 +138,7 @@ pub(super) fn loose<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
 }
 
 fn day_and_month(first: u32, second: u32, sign: char, speech: &Speech) -> Option<(u32, u32, bool)> {
-    let month_first = speech.tongue.locale.month_first();
+    let month_first = speech.data.locale.month_first();
     let turned = month_first && sign != '.';
     let (day, month) = if turned { (second, first) } else { (first, second) };
     let swapped = month > 12;

@@ -33,7 +33,7 @@ pub(super) fn dotted<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<
         text.parse::<u8>().is_ok() && (text.len() == 1 || !text.starts_with('0'))
     };
     let address = parts.len() == 4 && parts.iter().all(byte);
-    let grouped = speech.tongue.locale.marks().group == '.' && groups && !address;
+    let grouped = speech.data.locale.marks().group == '.' && groups && !address;
     if parts.len() < 3 || grouped {
         return None;
     }

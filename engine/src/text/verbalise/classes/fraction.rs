@@ -66,7 +66,7 @@ pub(super) fn fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Readin
 /// The 1.000.000 of 1/1.000.000: blanks part no groups here, for 1/2 500 g are two numbers.
 fn grouped(scan: &mut Scan<'_>, speech: &Speech) -> Option<u64> {
     let mut end = *scan;
-    let number = Number::read(&mut end, speech.tongue.locale.marks())?;
+    let number = Number::read(&mut end, speech.data.locale.marks())?;
     let blank = end.since(*scan).iter().any(|&c| is_gap(c));
     let n = number.value().filter(|_| number.grouped && number.fraction.is_empty() && !blank)?;
     *scan = end;

@@ -142,7 +142,7 @@ fn unit_behind<'a>(scan: Scan<'a>, speech: &Speech) -> Option<(Scan<'a>, Unit, b
     let blank = !hyphen && start.blank();
     let mut best: Option<(Scan<'a>, &str)> = None;
     let first = start.peek();
-    for (written, name) in speech.language().units.iter().chain(units::METRIC) {
+    for (written, name) in speech.language().units() {
         if written.chars().next() != first {
             continue;
         }
@@ -296,7 +296,7 @@ pub(super) fn coordinates<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading
         return None;
     }
     let names = ["angle-degree", "angle-arc-minute", "angle-arc-second"];
-    let sign = speech.language().units.iter().find(|(written, _)| *written == "°");
+    let sign = speech.language().units().find(|(written, _)| *written == "°");
     let degree = unit(sign.map_or(names[0], |(_, name)| name), speech)?;
     let mut said = vec![say(speech, &[degrees], &degree, false)];
     for (name, signs) in [(names[1], ['′', '\'']), (names[2], ['″', '"'])] {

@@ -136,7 +136,7 @@ fn is_plain_word(scan: Scan<'_>, speech: &Speech) -> bool {
     let small = !one && rest.iter().all(|c| c.is_lowercase());
     let parted =
         behind.is_none_or(|c| is_gap(c) || matches!(c, '\n' | ',' | '!' | '?' | ';' | ')' | '"'));
-    parted && small && !speech.tongue.is_short(letters)
+    parted && small && !speech.data.is_short(letters)
 }
 
 /// A plain word behind a short form is read with it, so that no chunk ends between the two.

@@ -67,7 +67,7 @@ pub(in crate::text::verbalise) fn is_before_street(mut scan: Scan<'_>, speech: &
 
 /// 21st, 1,000th.
 pub(super) fn ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    let number = Number::read(&mut scan, speech.data.locale.marks())?;
     let n = number.value().filter(|_| number.fraction.is_empty())?;
     for (ending, gender) in speech.language().ordinal_endings {
         let mut end = scan;
@@ -151,7 +151,7 @@ pub(super) fn short_year<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Read
 
 /// 1e6, 1.5e-3
 pub(super) fn scientific<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    let number = Number::read(&mut scan, speech.data.locale.marks())?;
     scan.eat_if(|c| c == 'e' || c == 'E')?;
     let negative = scan.eat_if(is_minus).is_some();
     scan.eat('+');
@@ -187,7 +187,7 @@ pub(super) fn plain<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> 
         return None;
     }
     let mark = start.peek().filter(|&c| matches!(c, '.' | ','));
-    let point = mark == Some(',') && speech.tongue.locale.marks().decimal != ',';
+    let point = mark == Some(',') && speech.data.locale.marks().decimal != ',';
     if mark.is_some() && (point || !opens(start)) {
         return None;
     }

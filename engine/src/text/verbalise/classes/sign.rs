@@ -129,7 +129,7 @@ pub(super) fn between<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading
         '∕' if before == Some(Term::Number) && digit_behind(scan) => words.divided_by,
         // 10 : 2, as it is divided in Europe.
         ':' if before == Some(Term::Number)
-            && speech.tongue.locale.marks().decimal != '.'
+            && speech.data.locale.marks().decimal != '.'
             && spaced_before
             && digit_behind(scan)
             && word(1).is_some_and(is_gap) =>

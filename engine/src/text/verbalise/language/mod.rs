@@ -1,6 +1,6 @@
 //! What is known of a language: its tables and the few readings whose order of words is its own. One file each.
 //!
-//! A new language is a file with its [`Language`], an arm of [`Tongue::read`], and a table of tests; what it leaves empty is not
+//! A new language is a file with its [`Language`], an arm of [`LocaleData::read`], and a table of tests; what it leaves empty is not
 //! read. A rule of `classes` finds out what a piece of text means (the 29th of November); this room says it.
 
 mod dutch;
@@ -11,6 +11,7 @@ mod italian;
 mod other;
 mod portuguese;
 mod romance;
+mod rows;
 mod spanish;
 pub(super) mod units;
 
@@ -26,10 +27,12 @@ use super::rbnf::Rules;
 use super::scan::{Scan, lower};
 use super::speech::Speech;
 use crate::text::ids;
+pub(super) use rows::{Abbreviation, Currency, Magnitude, Minor, Short};
+use rows::{always, currency, dotted, feminine, number, same, short, title};
 
 /// All that is known of the language of one locale.
 #[derive(Debug)]
-pub(super) struct Tongue {
+pub(super) struct LocaleData {
     pub(super) locale: Locale,
     pub(super) rules: Rules,
     pub(super) names: Names,
@@ -117,7 +120,7 @@ pub(super) struct Language {
     /// Words of many ones: thousand, million; with their short forms.
     pub(super) magnitudes: &'static [Magnitude],
     pub(super) currencies: &'static [Currency],
-    /// Written units: sign and CLDR name, or the words for one and many.
+    /// Written units that not every language has: sign and CLDR name, or the words for one and many.
     pub(super) units: &'static [(&'static str, &'static str)],
     pub(super) abbreviations: &'static [Abbreviation],
     /// Words in capitals that are spoken letter by letter, and those that are spoken as words.
@@ -272,82 +275,11 @@ pub(super) struct Words {
     pub(super) hashtag: &'static str,
 }
 
-/// A word for a power of ten.
-#[derive(Debug)]
-pub(super) struct Magnitude {
-    /// As it is written: `million`, `m`.
-    pub(super) written: &'static str,
-    pub(super) one: &'static str,
-    pub(super) other: &'static str,
-    pub(super) gender: Gender,
-    /// It is written with a period: `Mio.`
-    pub(super) dotted: bool,
-    /// A noun behind it takes "of": `un millón de euros`.
-    pub(super) linked: bool,
-    /// Only behind an amount of money: `m` alone is metres.
-    pub(super) money_only: bool,
-}
-
-/// A currency sign or what is written in its place.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Currency {
-    pub(super) sign: &'static str,
-    pub(super) one: &'static str,
-    pub(super) other: &'static str,
-    pub(super) gender: Gender,
-    /// Its hundredth, for one and many.
-    pub(super) minor: Option<(&'static str, &'static str)>,
-    pub(super) minor_gender: Gender,
-}
-
-/// A short form that is read in full.
-#[derive(Debug)]
-pub(super) struct Abbreviation {
-    /// In lower case, without its last period.
-    pub(super) written: &'static str,
-    pub(super) spoken: &'static str,
-    pub(super) kind: Short,
-}
-
-pub(super) const fn short(
-    written: &'static str,
-    spoken: &'static str,
-    kind: Short,
-) -> Abbreviation {
-    Abbreviation { written, spoken, kind }
-}
-
-pub(super) const fn dotted(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Dotted)
-}
-
-pub(super) const fn always(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Always)
-}
-
-pub(super) const fn number(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Number)
-}
-
-pub(super) const fn title(written: &'static str, spoken: &'static str) -> Abbreviation {
-    short(written, spoken, Short::Title)
-}
-
-/// Where a short form is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Short {
-    /// With its period, wherever it stands.
-    Dotted,
-    /// With or without its period.
-    Always,
-    /// Before a name, with or without its period.
-    Title,
-    /// Before a number.
-    Number,
-    /// Behind a name, as in an address.
-    Behind,
-    /// Behind a name and part of it.
-    Name,
+impl Language {
+    /// Written units: those of the language, then those that every language has.
+    pub(super) fn units(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        self.units.iter().chain(units::METRIC)
+    }
 }
 
 impl Shorts {
@@ -382,12 +314,12 @@ fn length_bit(length: usize) -> u32 {
     1 << length.min(31)
 }
 
-impl Tongue {
+impl LocaleData {
     /// What is known for a locale. Read once.
     pub(super) fn of(locale: Locale) -> &'static Self {
-        static TONGUES: [OnceLock<Tongue>; Locale::COUNT] =
+        static LOCALES: [OnceLock<LocaleData>; Locale::COUNT] =
             [const { OnceLock::new() }; Locale::COUNT];
-        TONGUES[locale.index()].get_or_init(|| Self::read(locale))
+        LOCALES[locale.index()].get_or_init(|| Self::read(locale))
     }
 
     fn read(locale: Locale) -> Self {

@@ -102,7 +102,7 @@ pub(super) fn number_sign<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Rea
 /// 2 x 3: a letter for the sign between two numbers.
 pub(super) fn multiplied<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     scan.peek().filter(char::is_ascii_digit)?;
-    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    let number = Number::read(&mut scan, speech.data.locale.marks())?;
     let sign = scan.blank() && scan.eat_if(|c| c == 'x' || c == 'X').is_some();
     let end = scan;
     let second = sign && scan.blank() && scan.peek().is_some_and(|c| c.is_ascii_digit());

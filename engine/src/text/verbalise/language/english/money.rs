@@ -1,6 +1,6 @@
 //! Currencies and words for many in English.
 
-use crate::text::verbalise::language::{Currency, Magnitude};
+use crate::text::verbalise::language::{Currency, Magnitude, Minor, currency};
 use crate::text::verbalise::names::Gender;
 
 const fn magnitude(written: &'static str, word: &'static str, money_only: bool) -> Magnitude {
@@ -30,18 +30,8 @@ pub(super) const MAGNITUDES: &[Magnitude] = &[
     magnitude("T", "trillion", true),
 ];
 
-const fn currency(
-    sign: &'static str,
-    one: &'static str,
-    other: &'static str,
-    minor: Option<(&'static str, &'static str)>,
-) -> Currency {
-    let gender = Gender::Masculine;
-    Currency { sign, one, other, gender, minor, minor_gender: gender }
-}
-
-const CENTS: Option<(&str, &str)> = Some(("cent", "cents"));
-const PENCE: Option<(&str, &str)> = Some(("penny", "pence"));
+const CENTS: Minor = Some(("cent", "cents"));
+const PENCE: Minor = Some(("penny", "pence"));
 
 /// Signs first: the longer before the shorter. Names of codes come from CLDR, their hundredths from here.
 pub(super) const CURRENCIES: &[Currency] = &[

@@ -169,7 +169,7 @@ pub(super) fn improper_fraction<'a>(mut scan: Scan<'a>, speech: &Speech) -> Opti
     let below = number(scan.digits()).filter(|below| stroke && (3..=9).contains(below))?;
     // 50/5 and 24/7 are shares and hours.
     let part = above > 12 && !above.is_multiple_of(below) && (above, below) != (24, 7);
-    let day = !speech.tongue.locale.month_first() && above <= 31;
+    let day = !speech.data.locale.month_first() && above <= 31;
     let said = (speech.language().fraction)(speech, above, below)?;
     (part && !day && scan.at_number_end() && scan.peek() != Some('/')).then_some((scan, said))
 }

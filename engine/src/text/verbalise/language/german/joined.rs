@@ -82,7 +82,7 @@ pub(super) fn read<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
 
 /// 5-km-Lauf: the unit in full.
 fn unit_in_word<'a>(scan: Scan<'a>, n: u64, speech: &Speech) -> Option<Reading<'a>> {
-    speech.language().units.iter().find_map(|(written, name)| {
+    speech.language().units().find_map(|(written, name)| {
         let mut end = scan;
         let inside = end.eat_str(written, false)
             && end.peek() == Some('-')
@@ -118,7 +118,7 @@ pub(super) fn one<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
         }
     }
     let noun: String = ahead.letters().iter().collect();
-    if speech.language().units.iter().any(|(written, _)| *written == noun) {
+    if speech.language().units().any(|(written, _)| *written == noun) {
         return None;
     }
     let capital = noun.chars().count() > 1 && noun.starts_with(char::is_uppercase);
@@ -126,7 +126,7 @@ pub(super) fn one<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let size = matches!(noun.as_str(), "Mio" | "Mrd" | "Tsd" | "Bio");
     // "§ 1 Abs. 2"
     let short =
-        ahead.peek() == Some('.') && speech.tongue.is_short(&noun.chars().collect::<Vec<char>>());
+        ahead.peek() == Some('.') && speech.data.is_short(&noun.chars().collect::<Vec<char>>());
     if !capital || known || size || short || noun.chars().all(char::is_uppercase) {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Currencies and words for many in Portuguese.
 
-use crate::text::verbalise::language::{Currency, Magnitude};
+use crate::text::verbalise::language::{Currency, Magnitude, Minor, currency, feminine};
 use crate::text::verbalise::names::Gender;
 
 const fn magnitude(written: &'static str, word: &'static str) -> Magnitude {
@@ -41,23 +41,9 @@ pub(super) const MAGNITUDES: &[Magnitude] = &[
     magnitude("trilhões", "trilhões"),
 ];
 
-const fn currency(
-    sign: &'static str,
-    one: &'static str,
-    other: &'static str,
-    minor: Option<(&'static str, &'static str)>,
-) -> Currency {
-    let gender = Gender::Masculine;
-    Currency { sign, one, other, gender, minor, minor_gender: gender }
-}
-
-const fn feminine(currency: Currency) -> Currency {
-    Currency { gender: Gender::Feminine, ..currency }
-}
-
-const CENTAVOS: Option<(&str, &str)> = Some(("centavo", "centavos"));
-const CENTIMOS: Option<(&str, &str)> = Some(("cêntimo", "cêntimos"));
-const PENCE: Option<(&str, &str)> = Some(("penny", "pence"));
+const CENTAVOS: Minor = Some(("centavo", "centavos"));
+const CENTIMOS: Minor = Some(("cêntimo", "cêntimos"));
+const PENCE: Minor = Some(("penny", "pence"));
 
 /// The longer sign before the shorter. Names of codes come from CLDR, their hundredths from here.
 pub(super) const CURRENCIES: &[Currency] = &[

@@ -171,7 +171,7 @@ const PESOS_FIRST: [Currency; 1 + money::CURRENCIES.len()] = {
 
 /// 1.er, 3er, 3.º piso: before a masculine noun.
 fn short_ordinal<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
-    let number = Number::read(&mut scan, speech.tongue.locale.marks())?;
+    let number = Number::read(&mut scan, speech.data.locale.marks())?;
     let n = number.value().filter(|n| number.fraction.is_empty() && (1..10_000).contains(n))?;
     scan.eat('.');
     let short = scan.eat_str("er", true) || scan.eat_str("ᵉʳ", false);
@@ -232,7 +232,7 @@ fn date(speech: &Speech, date: &Date, _: &str) -> String {
     if let Some(day) = date.weekday {
         parts.push(format!("{},", speech.names().day(day)));
     }
-    let spain = speech.tongue.locale.tag() == "es-ES";
+    let spain = speech.data.locale.tag() == "es-ES";
     match date.day {
         None => parts.push(month.to_owned()),
         Some(1) if date.ordinal || !spain => parts.push(format!("primero de {month}")),

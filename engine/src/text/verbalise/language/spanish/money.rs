@@ -1,6 +1,6 @@
 //! Currencies and words for many in Spanish.
 
-use crate::text::verbalise::language::{Currency, Magnitude};
+use crate::text::verbalise::language::{Currency, Magnitude, Minor, currency, feminine};
 use crate::text::verbalise::names::Gender;
 
 const fn magnitude(written: &'static str, word: &'static str, linked: bool) -> Magnitude {
@@ -31,24 +31,10 @@ pub(super) const MAGNITUDES: &[Magnitude] = &[
     magnitude("trillones", "trillones", true),
 ];
 
-const fn currency(
-    sign: &'static str,
-    one: &'static str,
-    other: &'static str,
-    minor: Option<(&'static str, &'static str)>,
-) -> Currency {
-    let gender = Gender::Masculine;
-    Currency { sign, one, other, gender, minor, minor_gender: gender }
-}
-
-const fn feminine(currency: Currency) -> Currency {
-    Currency { gender: Gender::Feminine, ..currency }
-}
-
-const CENTAVOS: Option<(&str, &str)> = Some(("centavo", "centavos"));
-const CENTIMOS: Option<(&str, &str)> = Some(("céntimo", "céntimos"));
-const CENTESIMOS: Option<(&str, &str)> = Some(("centésimo", "centésimos"));
-const PENIQUES: Option<(&str, &str)> = Some(("penique", "peniques"));
+const CENTAVOS: Minor = Some(("centavo", "centavos"));
+const CENTIMOS: Minor = Some(("céntimo", "céntimos"));
+const CENTESIMOS: Minor = Some(("centésimo", "centésimos"));
+const PENIQUES: Minor = Some(("penique", "peniques"));
 
 pub(super) const PESO: Currency = currency("$", "peso", "pesos", CENTAVOS);
 
