@@ -288,6 +288,49 @@ fn readme_needs_two_commands(readme: &str) -> Result<(), String> {
     }
 }
 
+/// Files of a crate that say themselves what they are.
+const PLAIN: &[&str] = &["lib", "main"];
+
+/// Rooms and pages that the map names and that are not there, and rooms of the crates that it leaves out.
+fn map_against(map: &str, exists: impl Fn(&str) -> bool, rooms: &[(&str, &str)]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let (mut place, mut named) = ("", Vec::new());
+    for line in map.lines() {
+        if let Some((name, _)) = line.strip_prefix("**").and_then(|rest| rest.split_once("/**")) {
+            place = name;
+        } else if line.starts_with("## ") {
+            place = "";
+        }
+        let item = line.strip_prefix("- `").filter(|_| !place.is_empty());
+        let heads = item.and_then(|item| item.split(": ").next()).unwrap_or_default();
+        // `a`, `b` (what they are): the names stand at even places, what is in brackets is no name.
+        let heads = heads.split(" (").next().unwrap_or_default().split('`').step_by(2);
+        for name in heads.filter(|name| !name.is_empty() && !name.ends_with(".js")) {
+            let paths = [
+                format!("{place}/src/{name}.rs"),
+                format!("{place}/src/{name}/mod.rs"),
+                format!("{place}/{name}.js"),
+            ];
+            if !paths.iter().any(|path| exists(path)) {
+                wrong.push(format!("ARCHITECTURE.md: there is no {place}/{name}"));
+            }
+        }
+        named.extend(line.split('`').skip(1).step_by(2).map(|name| (place, name)));
+    }
+    let pages = named
+        .iter()
+        .filter(|(_, name)| name.contains('/') && (name.ends_with(".rs") || name.ends_with(".md")));
+    let lost = pages.filter(|(_, path)| !exists(path));
+    wrong.extend(lost.map(|(_, path)| format!("ARCHITECTURE.md: there is no {path}")));
+    let left_out = rooms.iter().filter(|(krate, room)| {
+        let is_room =
+            |(place, name): &(&str, &str)| place == krate && name.split('/').next() == Some(room);
+        !PLAIN.contains(room) && !named.iter().any(is_room)
+    });
+    wrong.extend(left_out.map(|(krate, room)| format!("{krate}/src/{room} is not on the map")));
+    wrong
+}
+
 fn sources() -> Vec<Source> {
     let mut files = Vec::new();
     for krate in ["codecs", "engine", "gateway", "tests"] {
@@ -345,6 +388,40 @@ fn setting_up_takes_two_commands() {
     if let Ok(readme) = readme {
         assert_eq!(readme_needs_two_commands(&readme), Ok(()));
     }
+}
+
+#[test]
+fn the_map_shows_the_house() {
+    let root = Path::new(ROOT);
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the map is there");
+    let mut rooms = Vec::new();
+    for krate in ["codecs", "engine", "gateway"] {
+        for entry in std::fs::read_dir(root.join(krate).join("src")).expect("a crate has sources") {
+            let path = entry.expect("a folder can be listed").path();
+            let stem = path.file_stem().expect("it was found by name").display().to_string();
+            rooms.push((krate, stem));
+        }
+    }
+    let rooms: Vec<(&str, &str)> = rooms.iter().map(|(krate, room)| (*krate, &**room)).collect();
+    let wrong = map_against(&map, |path| root.join(path).exists(), &rooms);
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn rooms_off_the_map_are_caught() {
+    let map = "**codecs/** is\n- `wav`, `ogg`: files (`wav` first).\n- `dac` (a codec).\n## Words\n- `row`: no room; see `codecs/src/wav.rs`.";
+    let exists = |path: &str| !path.contains("ogg") && !path.ends_with("mod.rs");
+    let rooms = [("codecs", "wav"), ("codecs", "mp3"), ("codecs", "lib"), ("engine", "dac")];
+    let wrong = map_against(map, exists, &rooms);
+    assert_eq!(
+        wrong,
+        [
+            "ARCHITECTURE.md: there is no codecs/ogg",
+            "codecs/src/mp3 is not on the map",
+            "engine/src/dac is not on the map",
+        ]
+    );
+    assert_eq!(map_against(map, |_| false, &[]).len(), 4);
 }
 
 /// Lines that a rule finds in an invented file.
