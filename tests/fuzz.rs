@@ -1,4 +1,4 @@
-//! The doors of `gateway::fuzz` on a stable compiler: every input of the corpus, and mutations of it.
+//! The targets of `gateway::fuzz` on a stable compiler: every input of the corpus, and mutations of it.
 //!
 //! `DOVECOTE_FUZZ_ROUNDS` says how many mutations of each input, `DOVECOTE_FUZZ_SEED` which.
 
@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use gateway::chance::Chance;
-use gateway::fuzz::DOORS;
+use gateway::fuzz::TARGETS;
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/corpus");
 /// Longest input, so that a round stays short.
@@ -33,16 +33,16 @@ const TROUBLE: &[&[u8]] = &[
     b"\xe2\x80\x8b",
 ];
 
-/// Says which input broke a door.
+/// Says which input broke a target.
 struct Witness<'a> {
-    door: &'static str,
+    target: &'static str,
     input: &'a [u8],
 }
 
 impl Drop for Witness<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("{} broke on {}", self.door, self.input.escape_ascii());
+            eprintln!("{} broke on {}", self.target, self.input.escape_ascii());
         }
     }
 }
@@ -51,8 +51,8 @@ fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |value| value.parse().unwrap())
 }
 
-fn corpus(door: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let folder = Path::new(CORPUS).join(door);
+fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let folder = Path::new(CORPUS).join(target);
     let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     let mut paths: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
     paths.sort();
@@ -89,16 +89,16 @@ fn mutate(input: &[u8], others: &[(PathBuf, Vec<u8>)], chance: &mut Chance) -> V
 fn no_bytes_break_a_door() {
     let (rounds, seed) = (setting("DOVECOTE_FUZZ_ROUNDS", 300), setting("DOVECOTE_FUZZ_SEED", 1));
     println!("DOVECOTE_FUZZ_ROUNDS={rounds} DOVECOTE_FUZZ_SEED={seed}");
-    for &(door, enter) in DOORS {
-        let inputs = corpus(door);
-        assert!(!inputs.is_empty(), "{door} has no corpus");
+    for &(target, enter) in TARGETS {
+        let inputs = corpus(target);
+        assert!(!inputs.is_empty(), "{target} has no corpus");
         let mut chance = Chance::new(seed);
         for (_, input) in &inputs {
-            let witness = Witness { door, input };
+            let witness = Witness { target, input };
             enter(witness.input);
             for _ in 0..rounds {
                 let mutated = mutate(input, &inputs, &mut chance);
-                let witness = Witness { door, input: &mutated };
+                let witness = Witness { target, input: &mutated };
                 enter(witness.input);
             }
         }
@@ -108,7 +108,7 @@ fn no_bytes_break_a_door() {
 #[test]
 fn every_door_has_a_target() {
     let manifest = std::fs::read_to_string(Path::new(CORPUS).join("../Cargo.toml")).unwrap();
-    for (door, _) in DOORS {
-        assert!(manifest.contains(&format!("name = \"{door}\"")), "{door}");
+    for (target, _) in TARGETS {
+        assert!(manifest.contains(&format!("name = \"{target}\"")), "{target}");
     }
 }

@@ -1,4 +1,4 @@
-//! Doors for fuzzers: whatever bytes come in, each returns without a panic. `fuzz/` has a target for each, and
+//! Targets for fuzzers: whatever bytes come in, each returns without a panic. `fuzz/` has a target for each, and
 //! `tests/fuzz.rs` goes through them with mutations of a small corpus.
 
 mod vendors;
@@ -22,17 +22,17 @@ pub use self::vendors::{
     cartesia_messages, deepgram_messages, elevenlabs_messages, livekit_messages, tontaube_messages,
     vendor_bodies,
 };
-use crate::auth::Purse;
+use crate::auth::SessionAllowance;
 use crate::client;
 use crate::config;
 use crate::protocol::{Catalogue, Input, Limits, Model, Output, Packet, Session, Setup, Voice};
 use crate::transport::http::{speech, voices};
 
 /// Takes whatever comes.
-pub type Door = fn(&[u8]);
+pub type Target = fn(&[u8]);
 
-/// All doors by name; a folder of `fuzz/corpus` has the name of each.
-pub const DOORS: &[(&str, Door)] = &[
+/// All targets by name; a folder of `fuzz/corpus` has the name of each.
+pub const TARGETS: &[(&str, Target)] = &[
     ("native_messages", native_messages),
     ("server_messages", server_messages),
     ("binary_header", binary_header),
@@ -143,7 +143,7 @@ fn setup() -> Setup {
         session_id: "s".into(),
         token: "t".into(),
         unix_ms: 0,
-        purse: Purse::default(),
+        allowance: SessionAllowance::default(),
         has_room: true,
         is_foreign: false,
     }

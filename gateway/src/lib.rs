@@ -16,9 +16,9 @@ mod foreign;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod lexicon;
-pub mod locks;
 mod metrics;
 pub mod protocol;
+pub mod security;
 pub mod server;
 mod sessions;
 mod shape;

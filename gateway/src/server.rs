@@ -18,7 +18,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::access;
 use crate::audio::Prepared;
-use crate::auth::{Caller, Over, Purse};
+use crate::auth::{Caller, Over, SessionAllowance};
 use crate::chat::kept::Kept;
 use crate::config::Gateway;
 use crate::driver::Clock;
@@ -28,9 +28,9 @@ use crate::foreign::elevenlabs::{self, ElevenLabs};
 use crate::foreign::livekit::LiveKit;
 use crate::foreign::tontaube::{self, Tontaube};
 use crate::lexicon::Lexicons;
-use crate::locks::Locks;
 use crate::metrics::Metrics;
 use crate::protocol::{Catalogue, Setup};
+use crate::security::Security;
 use crate::sessions::{Admission, Refused, Sessions};
 use crate::transport::accept::Acceptor;
 use crate::transport::http::answers::Uploads;
@@ -53,7 +53,7 @@ pub(crate) struct Server {
     pub(crate) engine: Arc<engine::Handle>,
     pub(crate) voices: Voices,
     pub(crate) sessions: Sessions,
-    pub(crate) locks: Locks,
+    pub(crate) security: Security,
     pub(crate) metrics: Arc<Metrics>,
     /// What is sent in the place of sound that cannot be heard.
     pub(crate) prepared: Option<Prepared>,
@@ -75,7 +75,7 @@ impl Server {
             session_id: format!("s_{}", random_hex()),
             token: format!("r_{}", random_hex()),
             unix_ms: unix_ms(),
-            purse: Purse::new(caller.allowance.clone(), self.since_start()),
+            allowance: SessionAllowance::new(caller.allowance.clone(), self.since_start()),
             has_room: self.engine.has_room(),
             is_foreign,
         }
@@ -175,16 +175,16 @@ pub async fn run(
     catalogue: Catalogue,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let locks = Locks::new(&config).map_err(io::Error::other)?;
-    run_with(locks, config, listener, engine, catalogue, shutdown).await
+    let security = Security::new(&config).map_err(io::Error::other)?;
+    run_with(security, config, listener, engine, catalogue, shutdown).await
 }
 
-/// As [`run`], behind locks that the caller can have read again meanwhile.
+/// As [`run`], with keys and certificate that the caller can have read again meanwhile.
 ///
 /// # Errors
 /// The folder of voices or a file of words cannot be used.
 pub async fn run_with(
-    locks: Locks,
+    security: Security,
     config: Gateway,
     listener: TcpListener,
     engine: Arc<engine::Handle>,
@@ -199,7 +199,7 @@ pub async fn run_with(
         strangers: Arc::new(Semaphore::new(config.foreign.max_unknown_sockets as usize)),
         uploads: Uploads::new(&config),
         kept: Mutex::new(Kept::new(config.chat.max_kept_answers)),
-        locks: locks.clone(),
+        security: security.clone(),
         config,
         metrics: Arc::new(Metrics::new(engine.clone(), &model)),
         prepared: (!engine.is_heard()).then(Prepared::default),
@@ -211,7 +211,7 @@ pub async fn run_with(
     let (stop, stopped) = watch::channel(false);
     let acceptor = Acceptor {
         router: routes(server.clone()),
-        tls: locks.tls.clone(),
+        tls: security.tls.clone(),
         settings: server.config.server.clone(),
         counts: server.metrics.wire.connections.clone(),
         stop: stopped,
@@ -232,7 +232,7 @@ pub async fn run_with(
     tokio::select! {
         () = acceptor.run(listener) => {}
         () = life => {}
-        () = locks.watch() => {}
+        () = security.watch() => {}
     }
     Ok(())
 }
@@ -257,7 +257,7 @@ fn routes(server: Arc<Server>) -> Router {
         .merge(vendors(&server))
         // Before browsers are answered, who ask with a method that no route has.
         .method_not_allowed_fallback(not_allowed);
-    let guarded = match cors::layer(&server.config.server.origins, server.locks.is_closed()) {
+    let guarded = match cors::layer(&server.config.server.origins, server.security.needs_key()) {
         Some(cors) => guarded.layer(cors),
         None => guarded,
     };

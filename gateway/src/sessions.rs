@@ -7,15 +7,14 @@ use dashmap::DashMap;
 use subtle::ConstantTimeEq;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
+use crate::auth::Place;
 use crate::protocol::Resume;
 use crate::transport::ws::Socket;
 
-/// Clients that stand at the door of one session at the same time; one is the rule.
-const NEWCOMERS: usize = 4;
+/// Clients that want to go on with one session at the same time; one is the rule.
+const RESUMPTIONS_MAX: usize = 4;
 
-use crate::auth::Place;
-
-/// A place in the house; given back when it is dropped.
+/// A place among all that is served; given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
     /// Becomes the time that is left, when the server goes down.
@@ -46,7 +45,7 @@ pub(crate) enum Refused {
 }
 
 /// A client that wants to go on with a session.
-pub(crate) struct Newcomer {
+pub(crate) struct Resumption {
     /// Its connection.
     pub(crate) socket: Socket,
     /// What it says.
@@ -55,11 +54,11 @@ pub(crate) struct Newcomer {
     pub(crate) refused: oneshot::Sender<Socket>,
 }
 
-/// Where newcomers knock.
+/// Where a session hears of clients that want to go on with it.
 #[derive(Debug)]
-struct Door {
+struct Inbox {
     token: String,
-    knock: mpsc::Sender<Newcomer>,
+    sender: mpsc::Sender<Resumption>,
 }
 
 /// A session that can be found; until this is dropped.
@@ -67,17 +66,17 @@ struct Door {
 pub(crate) struct Kept<'a> {
     sessions: &'a Sessions,
     session_id: String,
-    /// Who has come.
-    pub(crate) newcomers: mpsc::Receiver<Newcomer>,
+    /// Clients that want to go on with it.
+    pub(crate) resumptions: mpsc::Receiver<Resumption>,
 }
 
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
-        self.sessions.doors.remove(&self.session_id);
-        self.newcomers.close();
-        while let Ok(newcomer) = self.newcomers.try_recv() {
-            // A newcomer that is gone itself needs nothing back.
-            let _ = newcomer.refused.send(newcomer.socket);
+        self.sessions.inboxes.remove(&self.session_id);
+        self.resumptions.close();
+        while let Ok(resumption) = self.resumptions.try_recv() {
+            // A client that is gone itself needs nothing back.
+            let _ = resumption.refused.send(resumption.socket);
         }
     }
 }
@@ -89,15 +88,15 @@ pub(crate) struct Sessions {
     places_total: u32,
     drain: watch::Sender<Option<Duration>>,
     /// By the session's id.
-    doors: DashMap<String, Door>,
+    inboxes: DashMap<String, Inbox>,
 }
 
 impl Sessions {
-    /// A house with so many places.
+    /// So many places, all free.
     pub(crate) fn new(places_total: u32) -> Self {
         let places = Arc::new(Semaphore::new(places_total as usize));
-        let doors = DashMap::new();
-        Self { places, places_total, drain: watch::Sender::new(None), doors }
+        let inboxes = DashMap::new();
+        Self { places, places_total, drain: watch::Sender::new(None), inboxes }
     }
 
     /// Takes a place.
@@ -115,9 +114,9 @@ impl Sessions {
 
     /// Lets a session be found by who knows its id and token.
     pub(crate) fn keep(&self, session_id: &str, token: &str) -> Kept<'_> {
-        let (knock, newcomers) = mpsc::channel(NEWCOMERS);
-        self.doors.insert(session_id.to_owned(), Door { token: token.to_owned(), knock });
-        Kept { sessions: self, session_id: session_id.to_owned(), newcomers }
+        let (sender, resumptions) = mpsc::channel(RESUMPTIONS_MAX);
+        self.inboxes.insert(session_id.to_owned(), Inbox { token: token.to_owned(), sender });
+        Kept { sessions: self, session_id: session_id.to_owned(), resumptions }
     }
 
     /// Hands a connection over to the session that it belongs to.
@@ -125,14 +124,14 @@ impl Sessions {
     /// # Errors
     /// The connection, when there is no such session or it cannot go on.
     pub(crate) async fn hand_over(&self, socket: Socket, resume: Resume) -> Result<(), Socket> {
-        let knock = self.doors.get(&resume.session_id).and_then(|door| {
+        let sender = self.inboxes.get(&resume.session_id).and_then(|inbox| {
             // How much of a guess is right must not show in how long the answer takes.
-            let is_right = door.token.as_bytes().ct_eq(resume.token.as_bytes());
-            bool::from(is_right).then(|| door.knock.clone())
+            let is_right = inbox.token.as_bytes().ct_eq(resume.token.as_bytes());
+            bool::from(is_right).then(|| inbox.sender.clone())
         });
-        let Some(knock) = knock else { return Err(socket) };
+        let Some(sender) = sender else { return Err(socket) };
         let (refused, answer) = oneshot::channel();
-        if let Err(error) = knock.try_send(Newcomer { socket, resume, refused }) {
+        if let Err(error) = sender.try_send(Resumption { socket, resume, refused }) {
             return Err(error.into_inner().socket);
         }
         match answer.await {
@@ -178,16 +177,16 @@ mod tests {
     #[tokio::test]
     async fn a_drain_waits_for_the_last_to_leave() {
         let sessions = Arc::new(Sessions::new(2));
-        let mut guest = sessions.admit().unwrap();
+        let mut last = sessions.admit().unwrap();
         let draining = tokio::spawn({
             let sessions = sessions.clone();
             async move { sessions.drain(Duration::from_secs(30)).await }
         });
-        let limit = *guest.drain.wait_for(Option::is_some).await.unwrap();
+        let limit = *last.drain.wait_for(Option::is_some).await.unwrap();
         assert_eq!(limit, Some(Duration::from_secs(30)));
         assert_eq!(sessions.admit().unwrap_err(), Refused::Draining);
         assert!(!draining.is_finished());
-        drop(guest);
+        drop(last);
         draining.await.unwrap();
     }
 }

@@ -11,8 +11,8 @@ use engine::bundle::Bundle;
 use futures_util::{SinkExt, StreamExt};
 use gateway::auth::digest_of;
 use gateway::config::{Gateway, Key};
-use gateway::locks::Locks;
 use gateway::protocol::{Catalogue, SUBPROTOCOL};
+use gateway::security::Security;
 use gateway::server;
 use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
@@ -44,20 +44,21 @@ static ENGINE: LazyLock<Mutex<(Arc<engine::Handle>, Catalogue)>> = LazyLock::new
 
 struct House {
     address: SocketAddr,
-    locks: Locks,
+    security: Security,
 }
 
 impl House {
     async fn open(settings: Gateway) -> Self {
         settings.check().unwrap();
-        let locks = Locks::new(&settings).unwrap();
+        let security = Security::new(&settings).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (engine, catalogue) = ENGINE.lock().await.clone();
         let never = std::future::pending();
-        let served = server::run_with(locks.clone(), settings, listener, engine, catalogue, never);
+        let served =
+            server::run_with(security.clone(), settings, listener, engine, catalogue, never);
         tokio::spawn(served);
-        Self { address, locks }
+        Self { address, security }
     }
 
     /// Status, head and body of the answer to a request.
@@ -537,7 +538,7 @@ mod tls {
         client.start().await;
 
         let second = certify(folder.path());
-        house.locks.reload().unwrap();
+        house.security.reload().unwrap();
         assert!(connect(&first).await.is_err(), "the old one is gone");
         assert!(connect(&second).await.is_ok());
 

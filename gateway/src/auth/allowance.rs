@@ -126,13 +126,13 @@ impl Allowance {
 
 /// An allowance on the clock of one session.
 #[derive(Debug, Clone)]
-pub struct Purse {
+pub struct SessionAllowance {
     allowance: Arc<Allowance>,
     /// When the session began.
     since: Duration,
 }
 
-impl Purse {
+impl SessionAllowance {
     /// For a session that begins now, at a time since the server began.
     pub(crate) fn new(allowance: Arc<Allowance>, since: Duration) -> Self {
         Self { allowance, since }
@@ -149,7 +149,7 @@ impl Purse {
     }
 }
 
-impl Default for Purse {
+impl Default for SessionAllowance {
     /// One without limits.
     fn default() -> Self {
         Self::new(Arc::new(Allowance::new(Quota::default())), Duration::ZERO)

@@ -131,13 +131,13 @@ impl Keyring {
         secrets: BTreeMap<String, Secret>,
         secret: [u8; 32],
     ) -> Result<Self, KeyringError> {
-        let is_closed = settings.is_closed() || !secrets.is_empty();
+        let needs_key = settings.needs_key() || !secrets.is_empty();
         let project = |id: &String| {
             let entry = Entry::new(id.as_str().into(), KeyDigest::default(), settings.per_key);
             (id.clone(), Arc::new(entry))
         };
         let projects = secrets.keys().map(project).collect();
-        let anybody = (!is_closed)
+        let anybody = (!needs_key)
             .then(|| Arc::new(Entry::new(ANYBODY.into(), KeyDigest::default(), settings.per_key)));
         let ring = Self {
             settings,
@@ -154,7 +154,7 @@ impl Keyring {
     }
 
     /// Whether a key is needed.
-    pub fn is_closed(&self) -> bool {
+    pub fn needs_key(&self) -> bool {
         self.anybody.is_none()
     }
 
@@ -361,7 +361,7 @@ mod tests {
         let who = |shown: Option<Credential>| {
             ring.admit(shown.as_ref(), 0).map(|caller| caller.key_id.to_string())
         };
-        assert!(ring.is_closed());
+        assert!(ring.needs_key());
         assert_eq!((who(any("alpha")), who(any("beta"))), (Ok("a".into()), Ok("b".into())));
         assert_eq!((who(None), who(any("gamma"))), (Err(Denied::Nothing), Err(Denied::Invalid)));
         assert_eq!((who(any("")), who(any("alph"))), (Err(Denied::Invalid), Err(Denied::Invalid)));
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn without_keys_anybody_may_speak() {
         let ring = ring(Vec::new());
-        assert!(!ring.is_closed());
+        assert!(!ring.needs_key());
         assert!(ring.admit(None, 0).is_ok() && ring.admit(any("whatever").as_ref(), 0).is_ok());
     }
 
@@ -432,7 +432,7 @@ mod tests {
     fn a_project_shuts_the_door_and_opens_it_by_its_tokens_alone() {
         let secrets = BTreeMap::from([("APIone".to_owned(), Secret::new(jwt::KNOWN_SECRET))]);
         let ring = Keyring::new(Auth::default(), Limits::default(), secrets, [3; 32]).unwrap();
-        assert!(ring.is_closed());
+        assert!(ring.needs_key());
         let who = |shown: &str, unix_ms| {
             ring.admit(any(shown).as_ref(), unix_ms).map(|caller| caller.key_id.to_string())
         };

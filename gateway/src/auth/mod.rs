@@ -13,7 +13,7 @@ mod token;
 
 #[cfg(test)]
 pub(crate) use allowance::Allowance;
-pub use allowance::Purse;
+pub use allowance::SessionAllowance;
 pub(crate) use allowance::{Over, Place};
 pub(crate) use credential::{Credential, credential};
 pub(crate) use keyring::{Caller, Denied};

@@ -9,9 +9,9 @@ use crate::config::Network;
 /// Whether a request may come from where it comes from. Without an `Origin` no page sent it. The server's own page may always;
 /// others must be on the list.
 ///
-/// `is_closed`: keys are needed. Without, a name of somebody else's that leads to this machine would make a foreign page
+/// `needs_key`: keys are needed. Without, a name of somebody else's that leads to this machine would make a foreign page
 /// look like our own, so only an address or `localhost` counts as ours.
-pub(crate) fn is_welcome(headers: &HeaderMap, allowed: &[String], is_closed: bool) -> bool {
+pub(crate) fn is_welcome(headers: &HeaderMap, allowed: &[String], needs_key: bool) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else { return true };
     let Ok(origin) = origin.to_str() else { return false };
     if is_listed(origin, allowed) {
@@ -19,7 +19,7 @@ pub(crate) fn is_welcome(headers: &HeaderMap, allowed: &[String], is_closed: boo
     }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
     let (Some((_, origin)), Some(host)) = (origin.split_once("://"), host) else { return false };
-    origin.eq_ignore_ascii_case(host) && (is_closed || is_local_name(host))
+    origin.eq_ignore_ascii_case(host) && (needs_key || is_local_name(host))
 }
 
 /// Whether a page is on the list, as `scheme://host[:port]`.
@@ -65,9 +65,9 @@ mod tests {
         pairs.iter().map(pair).collect()
     }
 
-    fn welcome(origin: &'static str, host: &'static str, is_closed: bool) -> bool {
+    fn welcome(origin: &'static str, host: &'static str, needs_key: bool) -> bool {
         let allowed = ["https://app.example".to_owned()];
-        is_welcome(&headers(&[("origin", origin), ("host", host)]), &allowed, is_closed)
+        is_welcome(&headers(&[("origin", origin), ("host", host)]), &allowed, needs_key)
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::progress::Progress;
 use super::text::lexicons;
 use super::{CommandError, bundle_roots, licence, print, tell};
 use crate::config::Config;
-use crate::locks::Locks;
+use crate::security::Security;
 
 /// Arguments of `dovecote check`.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ pub struct Args {
 /// What is wrong with the bundle, by file and field or tensor; of several, how much is, when each fault has been told.
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     // The settings hold, else there would be no config; what they name must be there too.
-    Locks::new(&config.gateway)?;
+    Security::new(&config.gateway)?;
     lexicons(&config.gateway.lexicon)?;
     let roots = if args.paths.is_empty() { bundle_roots(config)? } else { args.paths.clone() };
     if let [root] = &roots[..] {

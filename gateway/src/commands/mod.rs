@@ -21,7 +21,7 @@ use engine::bundle::{self, Bundle, Opened};
 use engine::{Failure, StartError};
 
 use crate::config::{Config, ConfigError};
-use crate::locks::LocksError;
+use crate::security::SecurityError;
 
 /// The bundled voice, from the project's root or the folder of the executable.
 const BUNDLED_VOICE: &str = "voices/nano";
@@ -41,7 +41,7 @@ pub enum CommandError {
     Config(#[from] ConfigError),
     /// Keys or certificate cannot be used.
     #[error(transparent)]
-    Locks(#[from] LocksError),
+    Security(#[from] SecurityError),
     /// No bundle is named, and the bundled voice is in none of its places.
     #[error("no voice found in {}; name a bundle with --bundle DIR", list(tried))]
     NoBundle {
@@ -102,7 +102,7 @@ impl CommandError {
         match self {
             Self::Usage(_)
             | Self::Config(_)
-            | Self::Locks(_)
+            | Self::Security(_)
             | Self::NoBundle { .. }
             | Self::Start(_)
             | Self::Unfit { .. }

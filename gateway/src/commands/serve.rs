@@ -13,7 +13,7 @@ use super::text::lexicons;
 use super::{CommandError, raise_file_limit, tell};
 use crate::config::{Config, ConfigError, Gateway};
 use crate::control;
-use crate::locks::Locks;
+use crate::security::Security;
 use crate::server;
 
 /// How the process ends when somebody does not want to wait for the sessions.
@@ -66,10 +66,10 @@ impl Args {
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let settings = args.over(config.gateway.clone())?;
     let listen = settings.server.listen;
-    let locks = Locks::new(&settings)?;
+    let security = Security::new(&settings)?;
     // Before the model is loaded, which takes longer.
     lexicons(&settings.lexicon)?;
-    if !listen.ip().is_loopback() && !locks.is_closed() && !settings.server.insecure_open {
+    if !listen.ip().is_loopback() && !security.needs_key() && !settings.server.insecure_open {
         let message = format!(
             "{listen} can be reached from outside and there are no keys: listen on 127.0.0.1, or say --insecure-open",
         );
@@ -82,7 +82,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         let listener = TcpListener::bind(listen).await.map_err(|e| cannot("listen", listen, &e))?;
         let address = listener.local_addr().map_err(|e| cannot("listen", listen, &e))?;
         let signals = Signals::new().map_err(|e| cannot("start", listen, &e))?;
-        let scheme = if locks.is_encrypted() { "https" } else { "http" };
+        let scheme = if security.is_encrypted() { "https" } else { "http" };
         tell(&format!("listening on {scheme}://{address}"));
         tell(&format!("hear it speak: {scheme}://{address}/demo/"));
         if let Some((control, at)) = control {
@@ -92,11 +92,17 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
             tokio::spawn(control::serve(listener, engine.clone(), control));
         }
         let mut hang_up = signal(SignalKind::hangup()).map_err(|e| cannot("start", listen, &e))?;
-        let served =
-            server::run_with(locks.clone(), settings, listener, engine, catalogue, signals.stop());
+        let served = server::run_with(
+            security.clone(),
+            settings,
+            listener,
+            engine,
+            catalogue,
+            signals.stop(),
+        );
         tokio::select! {
             result = served => result.map_err(|e| cannot("serve", listen, &e)),
-            () = reload_at(&mut hang_up, &locks) => Ok(()),
+            () = reload_at(&mut hang_up, &security) => Ok(()),
         }
     })
 }
@@ -106,9 +112,9 @@ fn cannot(what: &str, listen: SocketAddr, error: &io::Error) -> CommandError {
 }
 
 /// Reads keys and certificate again whenever a supervisor says so.
-async fn reload_at(hang_up: &mut tokio::signal::unix::Signal, locks: &Locks) {
+async fn reload_at(hang_up: &mut tokio::signal::unix::Signal, security: &Security) {
     while hang_up.recv().await.is_some() {
-        match locks.reload() {
+        match security.reload() {
             Ok(()) => tell("keys and certificate were read again"),
             Err(error) => tell(&format!("something stays as it was: {error}")),
         }

@@ -79,7 +79,7 @@ impl Key {
 
 impl Auth {
     /// Whether somebody must show a key.
-    pub fn is_closed(&self) -> bool {
+    pub fn needs_key(&self) -> bool {
         !self.keys.is_empty() || self.keys_file.is_some()
     }
 

@@ -25,7 +25,7 @@ use crate::foreign::Interpreter;
 use crate::metrics::SessionMeter;
 use crate::protocol::{Format, Frame, Handle, Input, Output, Resume, Session};
 use crate::server::Server;
-use crate::sessions::{Kept, Newcomer, Sessions};
+use crate::sessions::{Kept, Resumption, Sessions};
 use crate::transport::ws::{End, Socket};
 use stream::{News, Stream};
 
@@ -35,7 +35,7 @@ const FRAMES_A_TURN: usize = 32;
 const BUSY_RETRY: Duration = Duration::from_millis(2);
 /// What waits when nothing does: long, for the sleep is always armed.
 const FOREVER: Duration = Duration::from_secs(3_600);
-/// How long the last words may take to get out of the door.
+/// How long the last words may take to be written.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// Time since a connection began.
@@ -96,8 +96,8 @@ pub(crate) async fn drive(
             biased;
             happened = poll_fn(|cx| driver.poll(cx)) => match happened {
                 Happened::Input(input) => input,
-                Happened::Newcomer(newcomer) => {
-                    driver.take_in(*newcomer);
+                Happened::Resumption(resumption) => {
+                    driver.take_in(*resumption);
                     continue;
                 }
             },
@@ -134,7 +134,7 @@ async fn limit_of(drain: &mut watch::Receiver<Option<Duration>>) -> Duration {
 /// What a driver waits for, beside the clock.
 enum Happened {
     Input(Input),
-    Newcomer(Box<Newcomer>),
+    Resumption(Box<Resumption>),
 }
 
 struct Driver<'a> {
@@ -206,11 +206,11 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Goes on over a newcomer's connection, if the session can.
-    fn take_in(&mut self, newcomer: Newcomer) {
-        let Newcomer { socket, resume, refused } = newcomer;
+    /// Goes on over the connection of a client that comes back, if the session can.
+    fn take_in(&mut self, resumption: Resumption) {
+        let Resumption { socket, resume, refused } = resumption;
         if !self.session.resume(&resume, self.clock.now()) {
-            // A newcomer that is gone itself needs nothing back.
+            // A client that is gone itself needs nothing back.
             let _ = refused.send(socket);
             return;
         }
@@ -317,9 +317,9 @@ impl<'a> Driver<'a> {
             return Poll::Ready(Happened::Input(Input::Unauthorized(reason)));
         }
         if let Some(kept) = &mut self.kept
-            && let Poll::Ready(Some(newcomer)) = kept.newcomers.poll_recv(cx)
+            && let Poll::Ready(Some(resumption)) = kept.resumptions.poll_recv(cx)
         {
-            return Poll::Ready(Happened::Newcomer(Box::new(newcomer)));
+            return Poll::Ready(Happened::Resumption(Box::new(resumption)));
         }
         if self.backlog.is_empty()
             && self.session.wants_messages()

@@ -8,7 +8,7 @@ use engine::{Event, Summary};
 use serde_json::Value;
 
 use super::{Greeting, Interpreter, Make};
-use crate::auth::Purse;
+use crate::auth::SessionAllowance;
 use crate::config::Gateway;
 use crate::lexicon::Lexicons;
 use crate::protocol::{
@@ -72,7 +72,7 @@ impl Rig {
             session_id: "s".into(),
             token: "t".into(),
             unix_ms: 1_000,
-            purse: Purse::default(),
+            allowance: SessionAllowance::default(),
             has_room: true,
             is_foreign: true,
         };

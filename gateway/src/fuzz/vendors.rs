@@ -1,4 +1,4 @@
-//! The doors of other vendors' clients: those of their sockets, and one for all of their requests.
+//! The targets of other vendors' clients: those of their sockets, and one for all of their requests.
 
 use super::{FRAMES, STEP, answer, catalogue, setup};
 use crate::config::Gateway;

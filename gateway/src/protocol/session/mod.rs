@@ -43,7 +43,7 @@ use super::note::Note;
 use super::ring::{Ring, Sound};
 use super::timer::{Timer, Timers};
 use super::{Frame, Handle, Input, Limits, Output, Packet};
-use crate::auth::Purse;
+use crate::auth::SessionAllowance;
 use crate::error::Code;
 
 /// Answers that wait for the wire; with more, the client is not read.
@@ -69,7 +69,7 @@ pub struct Setup {
     /// Milliseconds of Unix time when it began.
     pub unix_ms: u64,
     /// What its key may still use.
-    pub purse: Purse,
+    pub allowance: SessionAllowance,
     /// Whether the engine could supply one more listener when it began.
     pub has_room: bool,
     /// Whether its client speaks another vendor's protocol, and so knows of no refusal that leaves a context open: what is

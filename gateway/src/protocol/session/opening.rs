@@ -49,7 +49,7 @@ impl Session {
         if let Some(message) = self.lacks_place(gone) {
             return refuse(Code::TooManyContexts, message);
         }
-        let key_place = match self.setup.purse.context(gone) {
+        let key_place = match self.setup.allowance.context(gone) {
             Ok(place) => place,
             Err(over) => return refuse(Code::TooManyContexts, over.to_string()),
         };
@@ -92,7 +92,7 @@ impl Session {
 
     /// Takes characters out of what the key may still have spoken.
     fn charge(&mut self, chars: usize, now: Duration) -> Result<(), Box<ErrorEvent>> {
-        self.setup.purse.chars(chars, now).map_err(|over| {
+        self.setup.allowance.chars(chars, now).map_err(|over| {
             let mut error = ErrorEvent::new(Code::Overloaded, over.to_string());
             error.retry_after_ms = Some(millis(over.retry_after));
             Box::new(error)

@@ -9,7 +9,7 @@ use engine::{Event, Summary};
 use serde_json::{Value, json};
 
 use super::{Session, Setup};
-use crate::auth::Purse;
+use crate::auth::SessionAllowance;
 use crate::protocol::{
     Catalogue, Frame, Handle, Input, Limits, Model, Output, Packet, Resume, Voice,
 };
@@ -73,7 +73,7 @@ impl Rig {
             session_id: "s".into(),
             token: "t".into(),
             unix_ms: 1_000,
-            purse: Purse::default(),
+            allowance: SessionAllowance::default(),
             has_room: true,
             is_foreign: false,
         };

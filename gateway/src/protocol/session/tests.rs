@@ -10,7 +10,7 @@ use engine::{Event, Failure, Manner, Speech};
 use serde_json::{Value, json};
 
 use super::rig::{Rig, Seen};
-use crate::auth::{Allowance, Purse};
+use crate::auth::{Allowance, SessionAllowance};
 use crate::config::Quota;
 use crate::protocol::{Input, Limits, Output};
 

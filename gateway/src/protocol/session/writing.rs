@@ -69,7 +69,7 @@ impl Session {
             let error = ErrorEvent::new(code, message).of(&delta.ctx).about("text", seq);
             return self.refuse(handle, error, now);
         }
-        if let Err(over) = self.setup.purse.chars(chars, now) {
+        if let Err(over) = self.setup.allowance.chars(chars, now) {
             let mut error = ErrorEvent::new(Code::Overloaded, over.to_string());
             error.retry_after_ms = Some(millis(over.retry_after));
             return self.refuse(handle, error.of(&delta.ctx).about("text", seq), now);

@@ -15,13 +15,13 @@ const EXPOSED: [HeaderName; 2] = [HeaderName::from_static("x-request-id"), heade
 /// Answers what browsers ask before a request of a foreign page, and lets such a page read if it is on the list. None when
 /// the list is empty: then browsers keep all answers from all foreign pages.
 ///
-/// `is_closed`: keys are needed. Then a page is always named, also if the list is `*`. Cookies play no part: a key is in
+/// `needs_key`: keys are needed. Then a page is always named, also if the list is `*`. Cookies play no part: a key is in
 /// a header, where only a page that has it can put it.
-pub(crate) fn layer(allowed: &[String], is_closed: bool) -> Option<CorsLayer> {
+pub(crate) fn layer(allowed: &[String], needs_key: bool) -> Option<CorsLayer> {
     if allowed.is_empty() {
         return None;
     }
-    let origins = if !is_closed && allowed.iter().any(|origin| origin == "*") {
+    let origins = if !needs_key && allowed.iter().any(|origin| origin == "*") {
         AllowOrigin::any()
     } else {
         let allowed = allowed.to_vec();

@@ -37,9 +37,9 @@ pub(crate) async fn gate_or_later(
 }
 
 async fn pass(server: &Server, mut request: Request, next: Next, or_later: bool) -> Response {
-    let keyring = &server.locks.keyring;
+    let keyring = &server.security.keyring;
     let headers = request.headers();
-    if !is_welcome(headers, &server.config.server.origins, keyring.is_closed()) {
+    if !is_welcome(headers, &server.config.server.origins, keyring.needs_key()) {
         let message = "this page may not connect; server.origins lists those that may";
         return problem(StatusCode::FORBIDDEN, "forbidden_origin", None, message);
     }
@@ -72,8 +72,8 @@ pub(crate) fn may_scrape(server: &Server, peer: IpAddr, headers: &HeaderMap) -> 
         client => client.is_loopback(),
     };
     let shown = credential(headers, None);
-    let keyring = &server.locks.keyring;
-    is_local || (keyring.is_closed() && keyring.admit(shown.as_ref(), unix_ms()).is_ok())
+    let keyring = &server.security.keyring;
+    is_local || (keyring.needs_key() && keyring.admit(shown.as_ref(), unix_ms()).is_ok())
 }
 
 /// A limit of the caller's key is reached.

@@ -48,7 +48,7 @@ pub(crate) async fn issue(
         return problem(StatusCode::BAD_REQUEST, "bad_value", Some("ttl_s"), &message);
     }
     let expires_unix_ms = unix_ms() + u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX / 2);
-    match server.locks.keyring.issue(&caller, expires_unix_ms) {
+    match server.security.keyring.issue(&caller, expires_unix_ms) {
         Some(token) => {
             Json(json!({"token": token, "expires_at": expires_unix_ms / 1_000})).into_response()
         }

@@ -171,7 +171,7 @@ impl Knock {
         make: Make,
         shown: Option<&Credential>,
     ) -> Result<(Caller, Talk, Admission), (Code, String)> {
-        let caller = self.server.locks.keyring.admit(shown, unix_ms());
+        let caller = self.server.security.keyring.admit(shown, unix_ms());
         let caller = caller.map_err(|denied| (Code::Unauthorized, denied.to_string()))?;
         let setup = self.server.session_setup(&caller, true);
         let dialect = self.dialect(make, &setup).map_err(|Unwelcome(r)| (Code::BadOption, r))?;

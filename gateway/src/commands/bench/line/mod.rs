@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 
 use self::openai::OpenAi;
-use self::vendor::{Tongue, Vendor};
+use self::vendor::{Dialect, Vendor};
 use super::turn::Sound;
 use crate::client::{
     AudioFrame, CancelAt, ClientError, Event, Flow, Opening, Session, SessionOptions, Target,
@@ -86,17 +86,17 @@ impl Line {
         target: &Target,
         is_eager: bool,
     ) -> Result<Self, Broken> {
-        let tongue = match protocol {
+        let dialect = match protocol {
             Protocol::Dovecote => {
                 return Ok(Self::Dovecote(Box::new(Dovecote::connect(target, is_eager).await?)));
             }
             Protocol::Openai => return Ok(Self::OpenAi(Box::new(OpenAi::new(target)))),
-            Protocol::Cartesia => Tongue::Cartesia,
-            Protocol::Livekit => Tongue::LiveKit,
-            Protocol::Elevenlabs => Tongue::ElevenLabs,
-            Protocol::Deepgram => Tongue::Deepgram,
+            Protocol::Cartesia => Dialect::Cartesia,
+            Protocol::Livekit => Dialect::LiveKit,
+            Protocol::Elevenlabs => Dialect::ElevenLabs,
+            Protocol::Deepgram => Dialect::Deepgram,
         };
-        Ok(Self::Vendor(Box::new(Vendor::connect(tongue, target).await?)))
+        Ok(Self::Vendor(Box::new(Vendor::connect(dialect, target).await?)))
     }
 
     /// Begins a turn.

@@ -20,7 +20,7 @@ const VOICE: &str = "bench";
 
 /// Which protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tongue {
+pub(super) enum Dialect {
     Cartesia,
     LiveKit,
     ElevenLabs,
@@ -40,7 +40,7 @@ enum Told {
 
 /// A line.
 pub(in crate::commands::bench) struct Vendor {
-    tongue: Tongue,
+    dialect: Dialect,
     target: Target,
     /// None between a barge-in that closes and the next turn.
     socket: Option<WebSocketStream<TcpStream>>,
@@ -53,17 +53,17 @@ pub(in crate::commands::bench) struct Vendor {
 }
 
 impl Vendor {
-    pub(super) async fn connect(tongue: Tongue, target: &Target) -> Result<Self, Broken> {
-        let path = match tongue {
-            Tongue::Cartesia => "/tts/websocket",
-            Tongue::LiveKit => "/v1/tts?model=bench",
-            Tongue::ElevenLabs => {
+    pub(super) async fn connect(dialect: Dialect, target: &Target) -> Result<Self, Broken> {
+        let path = match dialect {
+            Dialect::Cartesia => "/tts/websocket",
+            Dialect::LiveKit => "/v1/tts?model=bench",
+            Dialect::ElevenLabs => {
                 "/v1/text-to-speech/bench/multi-stream-input?output_format=pcm_24000"
             }
-            Tongue::Deepgram => "/v1/speak?model=bench&encoding=linear16&sample_rate=24000",
+            Dialect::Deepgram => "/v1/speak?model=bench&encoding=linear16&sample_rate=24000",
         };
         let mut line = Self {
-            tongue,
+            dialect,
             target: target.clone().at(path),
             socket: None,
             turn: 0,
@@ -81,7 +81,7 @@ impl Vendor {
         stream.set_nodelay(true).map_err(broken)?;
         let (socket, _) = tokio_tungstenite::client_async(request, stream).await.map_err(broken)?;
         self.socket = Some(socket);
-        if self.tongue == Tongue::LiveKit {
+        if self.dialect == Dialect::LiveKit {
             let create = json!({
                 "type": "session.create", "sample_rate": "24000", "encoding": "pcm_s16le",
                 "model": VOICE, "extra": {},
@@ -101,41 +101,41 @@ impl Vendor {
     }
 
     pub(super) async fn say(&mut self, turn: TurnId, text: &str) -> Result<(), Broken> {
-        let message = match self.tongue {
-            Tongue::Cartesia => generation(turn, text, true),
-            Tongue::LiveKit => json!({"type": "input_transcript", "transcript": text}),
-            Tongue::ElevenLabs => json!({"text": text, "context_id": name(turn)}),
-            Tongue::Deepgram => json!({"type": "Speak", "text": text}),
+        let message = match self.dialect {
+            Dialect::Cartesia => generation(turn, text, true),
+            Dialect::LiveKit => json!({"type": "input_transcript", "transcript": text}),
+            Dialect::ElevenLabs => json!({"text": text, "context_id": name(turn)}),
+            Dialect::Deepgram => json!({"type": "Speak", "text": text}),
         };
         self.send(Message::text(message.to_string())).await
     }
 
     pub(super) async fn end(&mut self, turn: TurnId) -> Result<(), Broken> {
-        let message = match self.tongue {
-            Tongue::Cartesia => generation(turn, "", false),
-            Tongue::LiveKit => json!({"type": "session.flush"}),
-            Tongue::ElevenLabs => {
+        let message = match self.dialect {
+            Dialect::Cartesia => generation(turn, "", false),
+            Dialect::LiveKit => json!({"type": "session.flush"}),
+            Dialect::ElevenLabs => {
                 let flush = json!({"context_id": name(turn), "flush": true});
                 self.send(Message::text(flush.to_string())).await?;
                 json!({"context_id": name(turn), "close_context": true})
             }
-            Tongue::Deepgram => json!({"type": "Flush"}),
+            Dialect::Deepgram => json!({"type": "Flush"}),
         };
         self.send(Message::text(message.to_string())).await
     }
 
     pub(super) async fn interrupt(&mut self, turn: TurnId) -> Result<(), Broken> {
         self.stopping = Some(turn);
-        let cancel = match self.tongue {
-            Tongue::Cartesia => json!({"context_id": name(turn), "cancel": true}),
+        let cancel = match self.dialect {
+            Dialect::Cartesia => json!({"context_id": name(turn), "cancel": true}),
             // Of text that was not flushed, or for the second time.
-            Tongue::ElevenLabs => json!({"context_id": name(turn), "close_context": true}),
-            Tongue::Deepgram => json!({"type": "Clear"}),
-            Tongue::LiveKit => return self.send(Message::Close(None)).await,
+            Dialect::ElevenLabs => json!({"context_id": name(turn), "close_context": true}),
+            Dialect::Deepgram => json!({"type": "Clear"}),
+            Dialect::LiveKit => return self.send(Message::Close(None)).await,
         };
         self.send(Message::text(cancel.to_string())).await?;
-        match self.tongue {
-            Tongue::Deepgram => Ok(()),
+        match self.dialect {
+            Dialect::Deepgram => Ok(()),
             _ => self.send(Message::Ping(bytes::Bytes::new())).await,
         }
     }
@@ -157,7 +157,7 @@ impl Vendor {
             match socket.next().await {
                 Some(Ok(Message::Text(text))) => {
                     let message = serde_json::from_str(&text).map_err(broken)?;
-                    let told = read(self.tongue, &message, self.turn);
+                    let told = read(self.dialect, &message, self.turn);
                     let signal = self.signal(told);
                     self.signals.extend(signal);
                 }
@@ -234,23 +234,23 @@ fn generation(turn: TurnId, text: &str, goes_on: bool) -> Value {
 }
 
 /// What a message tells; `turn` is the only one where they have no name.
-fn read(tongue: Tongue, message: &Value, turn: TurnId) -> Told {
+fn read(dialect: Dialect, message: &Value, turn: TurnId) -> Told {
     let kind = message["type"].as_str().unwrap_or_default();
     let text = |field: &str| message[field].as_str().unwrap_or_default();
-    match tongue {
-        Tongue::Cartesia => match (kind, turn_of(text("context_id"))) {
+    match dialect {
+        Dialect::Cartesia => match (kind, turn_of(text("context_id"))) {
             ("chunk", Some(turn)) => Told::Sound(turn, decoded_bytes(text("data"))),
             ("done", Some(turn)) => Told::Done(turn),
             ("error", Some(turn)) => Told::Refused(turn, text("error_code").to_owned()),
             _ => Told::Nothing,
         },
-        Tongue::LiveKit => match kind {
+        Dialect::LiveKit => match kind {
             "output_audio" => Told::Sound(turn, decoded_bytes(text("audio"))),
             "done" => Told::Done(turn),
             "error" => Told::Refused(turn, text("code").to_owned()),
             _ => Told::Nothing,
         },
-        Tongue::ElevenLabs => match turn_of(text("contextId")) {
+        Dialect::ElevenLabs => match turn_of(text("contextId")) {
             None => Told::Nothing,
             Some(turn) if message["isFinal"] == true => Told::Done(turn),
             Some(turn) if message["error"].is_string() => {
@@ -258,7 +258,7 @@ fn read(tongue: Tongue, message: &Value, turn: TurnId) -> Told {
             }
             Some(turn) => Told::Sound(turn, decoded_bytes(text("audio"))),
         },
-        Tongue::Deepgram => match kind {
+        Dialect::Deepgram => match kind {
             "Flushed" => Told::Done(turn),
             "Cleared" => Told::Stopped(turn),
             "Error" => Told::Refused(turn, text("code").to_owned()),
@@ -280,21 +280,21 @@ mod tests {
     #[test]
     fn messages_of_all_are_understood() {
         let chunk = json!({"type": "chunk", "context_id": "t3", "data": "AAAA"});
-        assert_eq!(read(Tongue::Cartesia, &chunk, 9), Told::Sound(3, 3));
+        assert_eq!(read(Dialect::Cartesia, &chunk, 9), Told::Sound(3, 3));
         let done = json!({"type": "done", "context_id": "t3"});
-        assert_eq!(read(Tongue::Cartesia, &done, 9), Told::Done(3));
+        assert_eq!(read(Dialect::Cartesia, &done, 9), Told::Done(3));
         let error = json!({"type": "error", "context_id": "t3", "error_code": "overloaded"});
-        assert_eq!(read(Tongue::Cartesia, &error, 9), Told::Refused(3, "overloaded".into()));
-        assert_eq!(read(Tongue::Cartesia, &json!({"type": "timestamps"}), 9), Told::Nothing);
+        assert_eq!(read(Dialect::Cartesia, &error, 9), Told::Refused(3, "overloaded".into()));
+        assert_eq!(read(Dialect::Cartesia, &json!({"type": "timestamps"}), 9), Told::Nothing);
         let audio = json!({"type": "output_audio", "audio": "AAAAAAA="});
-        assert_eq!(read(Tongue::LiveKit, &audio, 9), Told::Sound(9, 5));
-        assert_eq!(read(Tongue::LiveKit, &json!({"type": "done"}), 9), Told::Done(9));
+        assert_eq!(read(Dialect::LiveKit, &audio, 9), Told::Sound(9, 5));
+        assert_eq!(read(Dialect::LiveKit, &json!({"type": "done"}), 9), Told::Done(9));
         let audio = json!({"audio": "AAAA", "isFinal": null, "contextId": "t3"});
-        assert_eq!(read(Tongue::ElevenLabs, &audio, 9), Told::Sound(3, 3));
+        assert_eq!(read(Dialect::ElevenLabs, &audio, 9), Told::Sound(3, 3));
         let last = json!({"isFinal": true, "audio": null, "contextId": "t3"});
-        assert_eq!(read(Tongue::ElevenLabs, &last, 9), Told::Done(3));
-        assert_eq!(read(Tongue::Deepgram, &json!({"type": "Flushed"}), 9), Told::Done(9));
-        assert_eq!(read(Tongue::Deepgram, &json!({"type": "Cleared"}), 9), Told::Stopped(9));
-        assert_eq!(read(Tongue::Deepgram, &json!({"type": "Metadata"}), 9), Told::Nothing);
+        assert_eq!(read(Dialect::ElevenLabs, &last, 9), Told::Done(3));
+        assert_eq!(read(Dialect::Deepgram, &json!({"type": "Flushed"}), 9), Told::Done(9));
+        assert_eq!(read(Dialect::Deepgram, &json!({"type": "Cleared"}), 9), Told::Stopped(9));
+        assert_eq!(read(Dialect::Deepgram, &json!({"type": "Metadata"}), 9), Told::Nothing);
     }
 }

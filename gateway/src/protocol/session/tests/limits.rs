@@ -148,7 +148,7 @@ fn the_limits_of_a_key_hold_across_its_sessions() {
     let allowance = Arc::new(Allowance::new(quota));
     let mut rigs = [Rig::started(), Rig::started()];
     for rig in &mut rigs {
-        rig.session.setup.purse = Purse::new(allowance.clone(), Duration::ZERO);
+        rig.session.setup.allowance = SessionAllowance::new(allowance.clone(), Duration::ZERO);
     }
     let [ours, theirs] = &mut rigs;
     ours.send(json!({"type": "context.open", "ctx": "a"}));

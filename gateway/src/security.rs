@@ -1,4 +1,4 @@
-//! What keeps the server's door: its keys and its certificate. Both can be read again while it runs.
+//! Who may connect, and how: the server's keys and its certificate. Both can be read again while it runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::transport::tls::{Tls, TlsError};
 /// How often the file of keys is looked at: a revoked key works this long.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Keys and certificate of a server. Clones are the same locks.
+/// Keys and certificate of a server. Clones share them.
 #[derive(Clone)]
-pub struct Locks {
+pub struct Security {
     pub(crate) keyring: Arc<Keyring>,
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
-/// Why a door cannot be locked as the settings want it.
+/// Why keys or certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum LocksError {
+pub enum SecurityError {
     /// The file of keys.
     #[error(transparent)]
     Keys(#[from] KeyringError),
@@ -28,12 +28,12 @@ pub enum LocksError {
     Tls(#[from] TlsError),
 }
 
-impl Locks {
+impl Security {
     /// Reads the files that the settings name.
     ///
     /// # Errors
     /// The file that is not to be used, and why.
-    pub fn new(settings: &Gateway) -> Result<Self, LocksError> {
+    pub fn new(settings: &Gateway) -> Result<Self, SecurityError> {
         let mut secret = [0_u8; 32];
         getrandom::fill(&mut secret).expect("a system without random numbers cannot serve");
         let projects = settings.livekit.secrets.clone();
@@ -44,8 +44,8 @@ impl Locks {
     }
 
     /// Whether a key is needed.
-    pub fn is_closed(&self) -> bool {
-        self.keyring.is_closed()
+    pub fn needs_key(&self) -> bool {
+        self.keyring.needs_key()
     }
 
     /// Whether connections are encrypted.
@@ -57,7 +57,7 @@ impl Locks {
     ///
     /// # Errors
     /// The first file that is not to be used.
-    pub fn reload(&self) -> Result<(), LocksError> {
+    pub fn reload(&self) -> Result<(), SecurityError> {
         let keys = self.keyring.reload();
         let tls = self.tls.as_ref().map_or(Ok(()), |tls| tls.reload());
         keys?;
