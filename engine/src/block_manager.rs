@@ -122,16 +122,23 @@ impl BlockManager {
         }
     }
 
-    /// Whether [`BlockManager::grow`] would succeed.
-    pub fn can_grow(&self, table: &BlockTable, tokens_after: usize) -> bool {
-        missing(table, tokens_after) <= self.free.len() + self.unused.len()
+    /// How many blocks there are too few of to give each table room for its tokens; 0: [`BlockManager::grow`] would succeed
+    /// for all of them.
+    pub fn shortage<'a>(&self, wanted: impl IntoIterator<Item = (&'a BlockTable, usize)>) -> usize {
+        let missing = wanted.into_iter().map(|(table, tokens)| missing(table, tokens));
+        missing.sum::<usize>().saturating_sub(self.free.len() + self.unused.len())
+    }
+
+    /// How many tables hold a block.
+    pub fn holders(&self, block: u32) -> u32 {
+        self.blocks[block as usize].refs
     }
 
     /// Gives the table room for `tokens_after` tokens, evicting cached blocks if it must. All or nothing:
     /// false, and nothing changed, when there are not enough blocks.
     #[must_use]
     pub fn grow(&mut self, table: &mut BlockTable, tokens_after: usize) -> bool {
-        if !self.can_grow(table, tokens_after) {
+        if self.shortage([(&*table, tokens_after)]) > 0 {
             return false;
         }
         for _ in 0..missing(table, tokens_after) {

@@ -1,7 +1,8 @@
 //! Who runs in the next step, and on which blocks. Pure: the order of the groups comes from outside, the numbers run elsewhere.
 //!
 //! A step takes decode tokens of every group that has a seat, and prefill tokens up to a budget. A group whose blocks do not
-//! fit displaces the least urgent one of its stage; the displaced group keeps its tokens and is computed again later.
+//! fit displaces the least urgent ones of its stage, if that makes room; a displaced group keeps its tokens and is computed
+//! again later.
 //!
 //! ```text
 //! most urgent                                                      least urgent
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::ContextId;
 use crate::batch::{Batch, BatchRow};
-use crate::block_manager::{BlockCounts, BlockManager, Content};
+use crate::block_manager::{BlockCounts, BlockManager, BlockTable, Content};
 use crate::sequence::{Group, GroupId, Sequence};
 use crate::stats::Tokens;
 
@@ -184,7 +185,9 @@ impl Scheduler {
         for (at, &id) in order[..runnable].iter().enumerate() {
             let group = &self.groups[&id];
             let (stage, cost) = (group.stage, group.cost());
-            if seats[stage] < cost || !self.make_room(id, &order[at + 1..]) {
+            // Whoever cannot run in this step displaces nobody.
+            let affordable = group.decodes() || prefill >= cost;
+            if seats[stage] < cost || !affordable || !self.make_room(id, &order[at + 1..]) {
                 continue;
             }
             if let Some(scheduled) = piece(&self.groups[&id], &mut prefill) {
@@ -274,59 +277,92 @@ impl Scheduler {
         }
     }
 
-    /// Gives a group blocks for all its tokens, displacing less urgent groups from the end if need be.
+    /// Gives a group blocks for all its tokens, displacing less urgent groups from the end if need be. All or nothing: a group
+    /// that would not fit even then displaces nobody, and holds what it held.
     fn make_room(&mut self, id: GroupId, less_urgent: &[GroupId]) -> bool {
-        let stage = self.groups[&id].stage;
-        let mut victims = less_urgent.iter().rev();
-        loop {
-            let group =
-                self.groups.get_mut(&id).expect("the order lists live groups; this is a bug");
-            let waited = !group.resident;
-            if grow(&mut self.stages[stage], group) {
-                if waited {
-                    self.tokens[stage].prefix +=
-                        group.members.iter().map(|m| m.computed as u64).sum::<u64>();
-                }
-                return true;
-            }
-            let victim = victims.find(|v| {
-                let v = &self.groups[v];
-                v.stage == stage && v.resident
-            });
-            match victim {
-                Some(&victim) => self.preempt(victim),
-                None => return false,
-            }
+        const LIVE: &str = "the order lists live groups; this is a bug";
+        let group = self.groups.get_mut(&id).expect(LIVE);
+        let (stage, waited) = (group.stage, !group.resident);
+        let found = find_prefixes(&mut self.stages[stage], group);
+        let shortage = self.stages[stage].shortage(wanted(group));
+        let victims = self.victims(stage, shortage, less_urgent);
+        victims.iter().flatten().for_each(|&victim| self.preempt(victim));
+        let (group, manager) = (self.groups.get_mut(&id).expect(LIVE), &mut self.stages[stage]);
+        if victims.is_none() {
+            found.into_iter().for_each(|member| let_go(manager, &mut group.members[member]));
+            return false;
         }
+        for member in &mut group.members {
+            assert!(manager.grow(&mut member.table, member.ids.len()), "room was made for all");
+        }
+        group.resident = true;
+        if waited {
+            let known = group.members.iter().map(|m| m.computed as u64).sum::<u64>();
+            self.tokens[stage].prefix += known;
+        }
+        true
+    }
+
+    /// The least urgent groups of a stage whose blocks make up for a shortage; `None` when those of all would not.
+    fn victims(
+        &self,
+        stage: usize,
+        shortage: usize,
+        less_urgent: &[GroupId],
+    ) -> Option<Vec<GroupId>> {
+        let candidates = less_urgent.iter().rev().map(|id| &self.groups[id]);
+        let mut candidates = candidates.filter(|group| group.stage == stage && group.resident);
+        let mut victims = Vec::new();
+        if shortage == 0 {
+            return Some(victims);
+        }
+        if candidates.clone().map(Group::blocks).sum::<usize>() < shortage {
+            return None;
+        }
+        let manager = &self.stages[stage];
+        let (mut held, mut freed) = (vec![0; manager.counts().total], 0);
+        while freed < shortage {
+            let victim = candidates.next()?;
+            for &block in victim.members.iter().flat_map(|m| m.table.blocks()) {
+                // What somebody else holds too stays where it is.
+                held[block as usize] += 1;
+                freed += usize::from(held[block as usize] == manager.holders(block));
+            }
+            victims.push(victim.id);
+        }
+        Some(victims)
     }
 }
 
-/// Blocks for every token of the group, all or none. A member that held none first takes what the prefix cache has.
-fn grow(manager: &mut BlockManager, group: &mut Group) -> bool {
-    for member in &mut group.members {
+/// Takes what the prefix cache has for members that hold no block; which ones they are.
+fn find_prefixes(manager: &mut BlockManager, group: &mut Group) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (at, member) in group.members.iter_mut().enumerate() {
         if member.table.blocks().is_empty() {
             (member.table, member.computed) = manager.match_prefix(member.content());
+            found.push(at);
         }
     }
-    let fits = group.members.iter_mut().all(|m| manager.grow(&mut m.table, m.ids.len()));
-    if fits {
-        group.resident = true;
-    } else if !group.resident {
-        release(manager, group);
-    }
-    fits
+    found
+}
+
+/// The tables of a group, each with the tokens that it must have room for.
+fn wanted(group: &Group) -> impl Iterator<Item = (&BlockTable, usize)> {
+    group.members.iter().map(|member| (&member.table, member.ids.len()))
 }
 
 fn release(manager: &mut BlockManager, group: &mut Group) {
-    for member in &mut group.members {
-        manager.release(std::mem::take(&mut member.table));
-        member.computed = 0;
-    }
+    group.members.iter_mut().for_each(|member| let_go(manager, member));
     group.resident = false;
 }
 
+fn let_go(manager: &mut BlockManager, member: &mut Sequence) {
+    manager.release(std::mem::take(&mut member.table));
+    member.computed = 0;
+}
+
 /// How much of a group runs now. The last tokens of all members run in the same step, so a guidance pair always shares the
-/// forward that is sampled from.
+/// forward that is sampled from: whoever could be there first keeps its last token back.
 fn piece(group: &Group, prefill: &mut usize) -> Option<Scheduled> {
     let of =
         |tokens, completes| Scheduled { group: group.id, stage: group.stage, tokens, completes };
@@ -334,28 +370,26 @@ fn piece(group: &Group, prefill: &mut usize) -> Option<Scheduled> {
     if group.decodes() {
         return Some(of(remaining, true));
     }
-    let total = group.remaining();
-    if total == 0 {
-        return None;
+    let mut tokens = shares(*prefill, &remaining);
+    let completes = tokens == remaining;
+    if !completes {
+        let kept = tokens.iter_mut().zip(&remaining);
+        kept.for_each(|(tokens, &all)| *tokens = (*tokens).min(all.saturating_sub(1)));
     }
-    if total <= *prefill {
-        *prefill -= total;
-        return Some(of(remaining, true));
-    }
-    let mut left = *prefill;
-    let tokens: Vec<usize> = remaining
-        .iter()
-        .map(|&r| {
-            let take = left.min(r - 1);
-            left -= take;
-            take
-        })
-        .collect();
-    let taken = *prefill - left;
-    *prefill = left;
-    (taken > 0).then(|| of(tokens, false))
+    let taken = tokens.iter().sum::<usize>();
+    *prefill -= taken;
+    (taken > 0).then(|| of(tokens, completes))
 }
 
+/// What the members of a group get of a budget: equal parts of it at most, so that no half of a pair waits for the whole of the
+/// other; nothing when there is not one token for each.
+fn shares(budget: usize, needs: &[usize]) -> Vec<usize> {
+    let part = budget / needs.len();
+    needs.iter().map(|&need| need.min(part)).collect()
+}
+
+#[cfg(test)]
+mod pairs;
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -414,7 +448,7 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(steps, [[40, 0], [19, 21], [1, 9]]);
+        assert_eq!(steps, [[20, 20], [20, 9], [20, 1]]);
     }
 
     #[test]

@@ -118,7 +118,7 @@ fn growth_is_all_or_nothing() {
     let mut m = BlockManager::new(3);
     let mut table = BlockTable::default();
     assert!(m.grow(&mut table, 17));
-    assert!(!m.can_grow(&table, 49));
+    assert_eq!(m.shortage([(&table, 49)]), 1);
     assert!(!m.grow(&mut table, 64));
     assert_eq!(table.blocks().len(), 2);
     assert!(m.grow(&mut table, 48));
@@ -284,7 +284,7 @@ impl World {
         let Live { tokens, table, computed, published } = &mut self.live[at];
         let to = (*computed + steps).min(tokens.len());
         let blocks = to.div_ceil(BLOCK_TOKENS).saturating_sub(table.blocks().len());
-        let can = self.manager.can_grow(table, to);
+        let can = self.manager.shortage([(&*table, to)]) == 0;
         assert_eq!(can, self.naive.grow(blocks));
         assert_eq!(can, self.manager.grow(table, to));
         if !can {
