@@ -1,24 +1,15 @@
 //! Answers through the whole engine: tiny models of both families, with their codecs, on invented time.
-//!
-//! Faults that a pipeline for such models is known to have, and what fails here with each:
-//!
-//! | fault | held by |
-//! |---|---|
-//! | what the model would rather say moves the phase: ends too early, text in a sound, codebooks out of step under guidance | `golden` |
-//! | codes of the further streams are lost when a sequence is computed anew | `crowd`, displaced |
-//! | rows of prefills and of decodes are taken for each other | `crowd`, staggered and with sound in prompts |
-//! | a piece of a prefill is sampled from | `golden` and `crowd`, pieces of five |
-//! | a companion that is not complete is merged | `golden`, pieces of five with no block shared |
-//! | blocks are found by stream 0 alone | `turn::tests` |
-//! | a pad becomes code 0, a codec's error becomes silence | `limits` |
 
 mod aborts;
 mod crowd;
+mod faults;
 mod golden;
 mod hearing;
 mod limits;
+mod random;
+mod sway;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +56,8 @@ struct Rig {
     steps: u64,
     /// Time that a step takes.
     step_ms: u64,
+    /// Whose reader is too slow.
+    held_up: BTreeSet<ContextId>,
 }
 
 impl Rig {
@@ -95,6 +88,7 @@ impl Rig {
             events: BTreeMap::new(),
             steps: 0,
             step_ms: 1,
+            held_up: BTreeSet::new(),
         }
     }
 
@@ -124,7 +118,7 @@ impl Rig {
 
     /// One step, and all the sound of it.
     fn step(&mut self) -> Step {
-        let step = self.engine.step(self.now(), |_| false);
+        let step = self.engine.step(self.now(), |id| self.held_up.contains(&id));
         self.steps += 1;
         while let Some(job) = self.engine.next_job() {
             let heard = self.heard.get_mut(&job.context).unwrap();

@@ -15,7 +15,7 @@ const TURN: &[Modality] = &[Modality::Text, Modality::Audio];
 const SIX_FRAMES: usize = 6;
 
 /// A golden turn.
-struct Golden {
+pub(super) struct Golden {
     model: usize,
     name: &'static str,
     order: &'static [Modality],
@@ -23,7 +23,7 @@ struct Golden {
     guidance: f32,
 }
 
-const GOLDEN: [Golden; 5] = {
+pub(super) const GOLDEN: [Golden; 5] = {
     const SOUND: &[Modality] = &[Modality::Audio];
     [
         Golden { model: BAGPIPER, name: "gen_plain", order: TURN, min_rows: 1, guidance: 1.0 },
@@ -121,7 +121,8 @@ fn rows(rig: &Rig, id: ContextId) -> Option<Vec<Vec<i64>>> {
     Some(main.ids.iter().zip(others).map(row).collect())
 }
 
-fn check(golden: &Golden, budget: Budget) {
+/// Holds a turn, said among others while `disturb` may interfere before each step, to what the fixture says.
+pub(super) fn check(golden: &Golden, budget: Budget, mut disturb: impl FnMut(&mut Rig, u64)) {
     let at = format!("{} {} {budget:?}", BUNDLES[golden.model], golden.name);
     let mut rig = Rig::with(ROOMY, budget, |stage, network| {
         if stage == golden.model { Box::new(Steered::by(golden, network)) } else { network }
@@ -135,7 +136,10 @@ fn check(golden: &Golden, budget: Budget) {
         rig.open(ContextId(other), settings);
     }
     let mut said = Vec::new();
-    rig.run_with(|rig, _| said = rows(rig, id).unwrap_or(std::mem::take(&mut said)));
+    rig.run_with(|rig, step| {
+        said = rows(rig, id).unwrap_or(std::mem::take(&mut said));
+        disturb(rig, step);
+    });
     let prompt = golden.rows("prompt_rows");
     let mut expected: Vec<Vec<i64>> = golden.rows("out_rows");
     // What follows the end is fed there and says nothing; the end itself is said and not fed here.
@@ -164,7 +168,7 @@ fn check(golden: &Golden, budget: Budget) {
 fn golden_turns_are_said_row_for_row_among_others() {
     for golden in &GOLDEN {
         for (prefill_tokens, share_prefixes) in [(1000, true), (5, true), (5, false)] {
-            check(golden, Budget { prefill_tokens, share_prefixes, ..BUDGET });
+            check(golden, Budget { prefill_tokens, share_prefixes, ..BUDGET }, |_, _| ());
         }
     }
 }

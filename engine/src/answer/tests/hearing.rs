@@ -10,13 +10,18 @@ fn tone(samples: u16, step: f32) -> Vec<f32> {
 }
 
 impl Rig {
-    fn known(&self) -> &Arc<speech::Heard> {
+    pub(super) fn known(&self) -> &Arc<speech::Heard> {
         &self.speakers[BAGPIPER].heard
     }
 
-    fn hear(&self, samples: &[f32]) -> Part {
+    /// What Bagpiper hears with.
+    pub(super) fn ear(&self) -> Ear {
         let bundle = SpeechBundle::open(&fixture("bundles/bagpiper")).unwrap();
-        Ear::of(&bundle, self.known().clone()).unwrap().hear(samples).unwrap()
+        Ear::of(&bundle, self.known().clone()).unwrap()
+    }
+
+    fn hear(&self, samples: &[f32]) -> Part {
+        self.ear().hear(samples).unwrap()
     }
 }
 

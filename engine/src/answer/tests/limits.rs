@@ -2,10 +2,7 @@
 
 use super::*;
 use crate::Error;
-use crate::batch::Batch;
 use crate::event::{Finish, Usage};
-use crate::pipeline::AudioJob;
-use crate::runner::ForwardError;
 
 const TURN: &[Modality] = &[Modality::Text, Modality::Audio];
 
@@ -40,33 +37,115 @@ fn limits_end_segments_without_a_lost_frame() {
     }
 }
 
+/// Steps are counted from that which says the first row: the first frame takes as many rows as there are streams, and is heard
+/// when as many more are there as the codec looks ahead.
 #[test]
-fn a_sound_is_heard_a_look_ahead_after_its_first_frame_and_then_step_by_step() {
+fn sound_is_heard_a_look_ahead_after_its_first_frame_and_then_in_each_step() {
+    /// Samples of a frame at the engine's rate.
+    const FRAME: usize = 480;
+    /// Frames that a block of the conversion to that rate may wait for.
+    const CONVERSION: usize = 1;
+    for (model, streams, look_ahead) in [(BAGPIPER, 8, 10), (OPUSLM, 9, 7)] {
+        let wanted = 30;
+        let task = if model == OPUSLM { Task::Speak } else { Task::Converse };
+        let mut rig = sway::rig_without_pads();
+        let settings = rig.resolve(
+            model,
+            Request {
+                task,
+                max_audio_frames: Some(wanted),
+                min_audio_frames: Some(wanted),
+                ..request(&[Modality::Audio], 9)
+            },
+        );
+        let id = ContextId(0);
+        rig.open(id, settings);
+        if model == BAGPIPER {
+            // The marker that opens the sound is a step of its own.
+            rig.step();
+        }
+        let (mut frames, mut samples) = (Vec::new(), Vec::new());
+        while rig.engine.contexts() > 0 {
+            rig.step();
+            frames.push(rig.heard[&id].frames.len());
+            let events = rig.events.get(&id).unwrap();
+            let mut new = 0;
+            while let Ok(Some(event)) = events.recv_timeout(Duration::ZERO) {
+                if let Event::Audio { samples, .. } = event {
+                    new += samples.len();
+                }
+            }
+            samples.push(new);
+        }
+        let whole = |rows: usize| rows.saturating_sub(streams - 1).min(wanted);
+        assert!(frames.iter().enumerate().all(|(row, &n)| n == whole(row + 1)), "{frames:?}");
+        let first = samples.iter().position(|new| *new > 0).unwrap();
+        let heard = streams - 1 + look_ahead;
+        assert!((heard..=heard + CONVERSION).contains(&first), "first heard in step {first}");
+        let last = streams - 1 + wanted - 1;
+        assert!(samples[first + 1..last].iter().all(|new| *new == FRAME), "{samples:?}");
+        assert_eq!(samples.iter().sum::<usize>(), wanted * FRAME);
+    }
+}
+
+/// Room that ends within a warm-up leaves no frame, within a sound or its drain all that are whole; what had begun is counted.
+#[test]
+fn room_that_ends_within_a_sound_leaves_its_whole_frames() {
+    let mut rig = sway::rig_without_pads();
+    for (model, streams, marker) in [(BAGPIPER, 8, 1), (OPUSLM, 9, 0)] {
+        let task = if model == OPUSLM { Task::Speak } else { Task::Converse };
+        for rows in [1, 5, 8, 9, 12, 16] {
+            let asked = Request {
+                task,
+                min_audio_frames: Some(9),
+                max_audio_frames: Some(9),
+                ..request(&[Modality::Audio], 3)
+            };
+            let mut settings = rig.resolve(model, asked);
+            settings.rows_max = settings.prompt.len() / streams + marker + rows;
+            let whole: usize = (rows + 1).saturating_sub(streams);
+            let heard = rig.alone(settings);
+            assert_eq!(heard.frames.len(), whole, "{rows} rows");
+            // Nine begin, one in each row.
+            let lost = rows.min(9) - whole;
+            assert_eq!(heard.segments, [Segment::Audio { frames: whole, lost }], "{rows} rows");
+            let Some(Ok(summary)) = &heard.outcome else { panic!("{heard:?}") };
+            assert_eq!(summary.samples, whole as u64 * 480);
+            assert_eq!(usage(&heard).finish, Finish::Length);
+        }
+    }
+}
+
+/// Where a limit of frames comes near, the drain is forced within it, also where one frame is all; nothing that has begun is
+/// lost. Only Bagpiper may end a sound before its frames are whole, of its own will.
+#[test]
+fn a_limit_of_frames_forces_a_drain_that_loses_none() {
     let mut rig = Rig::new(ROOMY, BUDGET);
-    let wanted = 30;
-    let request = Request {
-        max_audio_frames: Some(wanted),
-        min_audio_frames: Some(wanted),
-        ..request(&[Modality::Audio], 9)
-    };
-    let id = ContextId(0);
-    let settings = rig.resolve(BAGPIPER, request);
-    rig.open(id, settings);
-    let mut samples_by_frames = vec![0; wanted + 1];
-    while rig.engine.contexts() > 0 {
-        rig.step();
-        let events = rig.events.get(&id).unwrap();
-        while let Ok(Some(event)) = events.recv_timeout(Duration::ZERO) {
-            if let Event::Audio { samples, .. } = event {
-                samples_by_frames[rig.heard[&id].frames.len()] += samples.len();
+    let mut limited = [0; 2];
+    for (model, task) in [(BAGPIPER, Task::Converse), (OPUSLM, Task::Speak)] {
+        for (min, max) in [(1, 1), (1, 2), (2, 2), (1, 20)] {
+            for seed in 0..4 {
+                let asked = Request {
+                    task,
+                    min_audio_frames: Some(min),
+                    max_audio_frames: Some(max),
+                    ..request(&[Modality::Audio], seed)
+                };
+                let settings = rig.resolve(model, asked);
+                let heard = rig.alone(settings);
+                let [Segment::Audio { frames, lost }] = heard.segments[..] else {
+                    panic!("{heard:?}")
+                };
+                assert!(frames == heard.frames.len() && frames <= max, "{heard:?}");
+                let by_limit = usage(&heard).finish == Finish::Length;
+                limited[model] += u64::from(by_limit);
+                assert!(lost == 0 || model == BAGPIPER && !by_limit, "{heard:?}");
+                assert!(frames >= min || model == BAGPIPER, "{heard:?}");
+                assert!(frames == max || model == BAGPIPER || !by_limit, "{heard:?}");
             }
         }
     }
-    // Ten frames of the codec's look-ahead and the block that the rate is converted in; then a frame for a frame.
-    let first = samples_by_frames.iter().position(|samples| *samples > 0).unwrap();
-    assert!((10..=12).contains(&first), "first heard at frame {first}");
-    assert!(samples_by_frames[first + 1..wanted].iter().all(|samples| *samples == 480));
-    assert_eq!(samples_by_frames.iter().sum::<usize>(), wanted * 480);
+    assert!(limited.iter().all(|count| *count > 4), "{limited:?}");
 }
 
 /// One seat for all, and steps that are as long as half a frame: there is time for the listener, and what it leaves for others.
@@ -255,78 +334,4 @@ fn what_a_model_cannot_do_is_refused_by_field() {
         assert_eq!(found, field, "{allowed}");
         assert!(allowed.contains(says), "{field}: {allowed}");
     }
-}
-
-/// A network that would rather say a stream's pad than any of its codes.
-struct Padding(Box<dyn StageModel>);
-
-/// Logits of the tiny Bagpiper's streams behind the first: a pad and 32 codes each, behind the vocabulary.
-fn pads() -> impl Iterator<Item = usize> {
-    (0..7).map(|stream| 648 + stream * 33)
-}
-
-impl StageModel for Padding {
-    fn vocabulary(&self) -> usize {
-        self.0.vocabulary()
-    }
-
-    fn outputs(&self) -> usize {
-        self.0.outputs()
-    }
-
-    fn reserve(&mut self, blocks: usize) {
-        self.0.reserve(blocks);
-    }
-
-    fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
-        self.0.forward(batch, logits)?;
-        for row in logits.chunks_exact_mut(self.0.outputs()) {
-            pads().for_each(|pad| row[pad] = 1000.0);
-        }
-        Ok(())
-    }
-}
-
-/// A pad inside a frame would be no code, and code 0 in its place would be a sound that nobody said.
-#[test]
-fn no_frame_that_has_begun_holds_a_pad_or_a_code_in_its_place() {
-    let pad = |stage, network| -> Box<dyn StageModel> {
-        if stage == BAGPIPER { Box::new(Padding(network)) } else { network }
-    };
-    let said = |rig: &mut Rig| {
-        let settings = rig.resolve(
-            BAGPIPER,
-            Request { max_audio_frames: Some(8), ..request(&[Modality::Audio], 6) },
-        );
-        rig.alone(settings)
-    };
-    let heard = said(&mut Rig::with(ROOMY, BUDGET, pad));
-    assert!(matches!(heard.outcome, Some(Ok(_))), "{heard:?}");
-    // What is said inside frames is what would have been said without it: the first frame is made of the same logits.
-    let plain = said(&mut Rig::new(ROOMY, BUDGET));
-    assert_eq!(heard.frames[0][0], plain.frames[0][0]);
-    assert!(heard.frames.iter().all(|frame| frame.len() == 8));
-    let zeros = heard.frames.iter().flatten().filter(|code| **code == 0).count();
-    assert!(zeros < heard.frames.len(), "{zeros} codes of 0 in {} frames", heard.frames.len());
-}
-
-/// A codec that cannot decode is told, never silence in its place.
-#[test]
-fn codes_that_the_codec_does_not_have_end_the_answer() {
-    let mut rig = Rig::new(ROOMY, BUDGET);
-    let id = ContextId(0);
-    let settings = rig.resolve(BAGPIPER, request(&[Modality::Audio], 1));
-    rig.open(id, settings);
-    rig.audio.take(AudioCommand::Job(AudioJob {
-        context: id,
-        rows: vec![vec![64]; 8],
-        samples: 480,
-        end: codecs::window::End::No,
-        deadline: Duration::ZERO,
-        marks: Vec::new(),
-        last: None,
-    }));
-    rig.audio.work();
-    let events = rig.read(id);
-    assert!(matches!(events[..], [Event::Failed(Failure::Codec(_))]), "{events:?}");
 }
