@@ -1,5 +1,7 @@
 //! Golden turns through the scheduler: together, displaced and computed anew, in small pieces, on shared blocks.
 
+mod golden;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -107,6 +109,10 @@ impl Stage {
 
     fn begin(&mut self, golden: &Golden, manner: Manner) -> GroupId {
         let machine = self.machine(golden.order, golden.min_rows);
+        self.begin_with(golden, manner, machine)
+    }
+
+    fn begin_with(&mut self, golden: &Golden, manner: Manner, machine: Machine) -> GroupId {
         let context = ContextId(self.turns.len() as u64);
         let how = (manner, golden.guidance);
         let scheduler = &mut self.scheduler;
@@ -249,6 +255,39 @@ fn companions_of_one_length_share_their_chain_of_nothing() {
     let members = &stage.scheduler.group(second).unwrap().members;
     assert_eq!(members.len(), 2);
     stage.run();
+}
+
+/// Whether a sound ends as the model wants or at its limit, its companion goes in the step that ends it, having said nothing.
+#[test]
+fn a_companion_goes_in_the_step_that_ends_its_sound() {
+    for max_rows in [100, 11] {
+        let mut stage = Stage::new("bagpiper", BLOCKS, 1000);
+        let [_, mut guided] = bagpiper();
+        if max_rows < 100 {
+            guided.biases.clear();
+        }
+        // Another segment follows, so that the group stays.
+        guided.order = &[Modality::Audio, Modality::Text];
+        let plan = Plan { order: guided.order.to_vec(), max_text: 5, min_rows: 4, max_rows };
+        let Family::Bagpiper(ids) = &stage.family else { panic!() };
+        let machine = Machine::Bagpiper(Bagpiper::new(ids.clone(), plan).unwrap());
+        let group = stage.begin_with(&guided, GREEDY, machine);
+        let (mut with, mut ended) = (0, false);
+        while stage.step() {
+            let Some(now) = stage.scheduler.group(group) else { break };
+            let last = stage.said(group).last().unwrap();
+            assert_eq!(last.ids.len(), 8, "one row is said, whoever is in the group");
+            with += usize::from(now.members.len() == 2);
+            ended |= last.sound_ends;
+            assert_eq!(now.members.len() == 2, with > 0 && !ended);
+            if last.sound_ends {
+                let main = now.members[0].table.blocks().len();
+                assert_eq!(stage.scheduler.blocks(0).in_use, main, "its blocks are free");
+            }
+        }
+        assert!(ended && with > 4, "{with}");
+        assert_eq!(stage.said(group).iter().filter(|said| said.sound_ends).count(), 1);
+    }
 }
 
 /// Blocks are found by what all streams say: with the codes of one stream changed, nothing is shared behind the change.

@@ -118,6 +118,12 @@ impl<E: Ends> Fast<E> {
     pub(super) fn residual(&mut self) -> &[f32] {
         self.threads.workspaces.get_mut().unwrap()[0].residual()
     }
+
+    /// Queries, keys and values of the last layer, of the same tokens.
+    #[cfg(test)]
+    pub(super) fn projected(&mut self) -> &[f32] {
+        self.threads.workspaces.get_mut().unwrap()[0].projected()
+    }
 }
 
 fn check<E: Ends>(network: &Network<E>, batch: &Batch) -> Result<(), RowFault> {

@@ -113,6 +113,12 @@ impl Workspace {
     pub(crate) fn residual(&self) -> &[f32] {
         &self.x
     }
+
+    /// Queries, keys and values of the last layer, normed and rotated, of the same tokens.
+    #[cfg(test)]
+    pub(crate) fn projected(&self) -> &[f32] {
+        &self.qkv
+    }
 }
 
 impl<E: Ends> Network<E> {

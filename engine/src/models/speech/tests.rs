@@ -3,6 +3,7 @@
 mod checkpoints;
 mod hearing;
 mod runs;
+mod taps;
 
 use std::path::PathBuf;
 

@@ -4,12 +4,13 @@ use super::*;
 
 const FOLDER: &str = "speechlm_tiny/bagpiper";
 const STREAMS: usize = 8;
+const LAYERS: usize = 2;
 
 /// The golden prompt, its heard rows as the adaptor makes them, and the network that knows them.
-fn heard_prompt() -> (Weights, SpeechLm, Clip, Vec<u32>) {
+fn heard_prompt(layers: usize) -> (Weights, SpeechLm, Clip, Vec<u32>) {
     let case = open(&format!("{FOLDER}/audio_in.safetensors"));
     let weights = open(&format!("{FOLDER}/model.safetensors"));
-    let model = load(FOLDER, Precision::F32, |_| ());
+    let model = load(FOLDER, Precision::F32, |c| c.backbone.layers = layers);
     let matrix = tensor(&weights, "adaptor.continuous_audio.weight");
     let bias = tensor(&weights, "adaptor.continuous_audio.bias");
     let features = tensor(&case, "features");
@@ -33,12 +34,15 @@ fn heard_prompt() -> (Weights, SpeechLm, Clip, Vec<u32>) {
 
 #[test]
 fn what_was_heard_stands_in_the_place_of_embeddings() {
-    let (case, mut model, _clip, prompt) = heard_prompt();
+    let (case, mut model, _clip, prompt) = heard_prompt(LAYERS);
     let mut embeddings = Vec::new();
     for token in 0..prompt.len() / STREAMS {
         model.ends().embed(&batch(&prompt, STREAMS, 0, 0), token, &mut embeddings);
     }
     close(&embeddings, &tensor(&case, "embeddings"), TOLERANCE, "embeddings");
+    let (_, mut first, _its_clip, its_prompt) = heard_prompt(1);
+    let [residual, ..] = trace(&mut first, &its_prompt, STREAMS);
+    close(&residual, &tensor(&case, "hidden_after_layer_0"), TOLERANCE, "hidden_after_layer_0");
     let [_, hidden, logits] = trace(&mut model, &prompt, STREAMS);
     close(&hidden, &tensor(&case, "h"), TOLERANCE, "h");
     let vocabulary = model.layout().streams[0].end;
@@ -49,7 +53,7 @@ fn what_was_heard_stands_in_the_place_of_embeddings() {
 
 #[test]
 fn splits_and_blocks_change_no_bit_of_what_was_heard() {
-    let (_, mut model, _clip, prompt) = heard_prompt();
+    let (_, mut model, _clip, prompt) = heard_prompt(LAYERS);
     let whole = feed(&mut model, &prompt, STREAMS, 0, 0);
     let (head, tail) = prompt.split_at(STREAMS * 9);
     feed(&mut model, head, STREAMS, 0, BLOCKS);
@@ -58,7 +62,7 @@ fn splits_and_blocks_change_no_bit_of_what_was_heard() {
 
 #[test]
 fn a_clip_that_is_gone_is_refused_and_not_guessed() {
-    let (_, mut model, clip, prompt) = heard_prompt();
+    let (_, mut model, clip, prompt) = heard_prompt(LAYERS);
     drop(clip);
     let error = model.forward(&batch(&prompt, STREAMS, 0, 0), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("id 2147483648 has no embedding row"), "{error}");

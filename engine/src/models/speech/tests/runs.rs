@@ -109,7 +109,7 @@ fn play(run: &Run) {
     main.feed(&mut model, before, streams);
     let mut machine = machine(run);
     let mut said = last.to_vec();
-    let (mut aligner, mut codes) = (Aligner::new(streams), Vec::new());
+    let (mut aligner, mut codes, mut grid) = (Aligner::new(streams), Vec::new(), Vec::new());
     let expected: Vec<i64> = case.ints("out_rows").unwrap();
     for (step, expected) in expected.chunks_exact(streams).enumerate() {
         let at = format!("{} {} step {step}", run.folder, run.name);
@@ -123,6 +123,9 @@ fn play(run: &Run) {
             continue;
         }
         if run.weight != 1.0 && machine.guided() {
+            if null.is_none() {
+                assert_eq!(case.ints("null_len").unwrap(), [before as i64], "{at}");
+            }
             let null_logits = companion(&mut model, &mut null, &said, before);
             check(&mut model, &case, &null_logits, step, "_null");
             merge(&mut logits, &null_logits, run.weight);
@@ -134,12 +137,17 @@ fn play(run: &Run) {
         let row = choose(&mut machine, &logits, &layout, &GREEDY, step as u64, |_| true, &mut said)
             .unwrap();
         assert_eq!(said.iter().map(|&id| i64::from(id)).collect::<Vec<_>>(), expected, "{at}");
+        let sampled = (1..streams).map(|stream| i64::from(row.streams.contains(&stream)));
+        let told = case.ints("aux_sampled").unwrap();
+        assert!(sampled.eq(told[step * (streams - 1)..][..streams - 1].iter().copied()), "{at}");
         if row.grid {
+            grid.extend(said.iter().map(|&id| i64::from(id)));
             let cells: Vec<_> = (0..streams).map(|s| code(&family, s, said[s])).collect();
             aligner.push(&cells, &mut codes).unwrap();
         }
     }
     assert_eq!(machine.phase(), Phase::Done);
+    assert_eq!(grid, case.ints("grid").unwrap(), "{} {}", run.folder, run.name);
     let expected: Vec<u16> = case.ints("codes").unwrap().iter().map(|&c| c as u16).collect();
     assert_eq!(codes, expected[..codes.len()], "{} {}", run.folder, run.name);
     assert_eq!(codes.len() / streams, 6);
