@@ -23,7 +23,7 @@ use crate::bundle::speech::SpeechVoice;
 use crate::engine::{Engine, Opening};
 use crate::event::{Events, Outbox, outbox};
 use crate::hearing::{self, HearingJob, Waiting};
-use crate::load;
+use crate::load::{self, Lane};
 use crate::request::{Manner, Request, Written};
 use crate::roster::{Models, Taker};
 use crate::sound::Stream;
@@ -135,10 +135,10 @@ impl Handle {
     /// [`Error::Option`] for a value that the bundle does not have, [`Error::Overloaded`] when one more listener could not be
     /// kept supplied, [`Error::Busy`] when the command queue is full.
     pub fn open(&self, request: Request) -> Result<(ContextId, Events), Error> {
-        if request.max_ahead.is_some() {
-            self.admit()?;
-        }
         let voice = self.models.voice(request.model.as_deref(), request.voice.as_deref())?;
+        if request.max_ahead.is_some() {
+            self.admit(voice.lane(&request))?;
+        }
         let texts = voice.texts.as_ref();
         let written = texts.and_then(|texts| Some((texts, voice.written(&request)?)));
         let (mut settings, source) = voice.resolve(request)?;
@@ -165,7 +165,7 @@ impl Handle {
         let speaker = self.models.speaker(request.model.as_deref())?;
         if request.recordings().next().is_some() {
             if request.max_ahead.is_some() {
-                self.admit()?;
+                self.admit(speaker.lane(&request))?;
             }
             return self.answer_heard(speaker, request);
         }
@@ -173,7 +173,7 @@ impl Handle {
         let stream = settings.stream();
         let opening = Opening::Answer(Box::new(settings));
         if opening.listens() {
-            self.admit()?;
+            self.admit(opening.lane())?;
         }
         self.begin(self.next_id(), opening, stream)
     }
@@ -388,10 +388,10 @@ impl Handle {
         self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether a context for a listener would be taken now.
+    /// Whether a context for a listener would be taken now, by whichever model costs least.
     pub fn has_room(&self) -> bool {
         let is_running = self.threads.iter().all(|thread| !thread.is_finished());
-        is_running && self.admit().is_ok()
+        is_running && self.models.lanes().any(|lane| self.admit(lane).is_ok())
     }
 
     /// Goes down while others may still hold the engine: what speaks is cancelled, and nothing more is taken. Does not wait
@@ -402,16 +402,13 @@ impl Handle {
         let _ = self.commands.send(Command::Stop);
     }
 
-    /// Whether one more listener can be kept supplied, by what sound has cost lately.
-    fn admit(&self) -> Result<(), Error> {
-        let (listeners, cost_per_second) = {
-            let stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
-            (stats.listeners, stats.cost_per_second)
-        };
-        if load::holds(listeners + 1, cost_per_second) {
+    /// Whether one more listener of a lane can be kept supplied, by what sound has cost lately.
+    fn admit(&self, lane: Lane) -> Result<(), Error> {
+        let stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        if load::holds(&stats.costs, lane) {
             return Ok(());
         }
-        Err(Error::Overloaded { listeners, retry_after: RETRY_AFTER })
+        Err(Error::Overloaded { listeners: stats.listeners, retry_after: RETRY_AFTER })
     }
 
     fn send(&self, command: Command) -> Result<(), Error> {

@@ -8,6 +8,7 @@ use crate::Error;
 use crate::bundle::{Manifest, Prompt, PromptRules};
 use crate::grammar::Grammar;
 use crate::guards::Guards;
+use crate::load::Lane;
 use crate::pipeline::{Segments, Settings, Source, Standing};
 use crate::sampler::Sampling;
 use crate::sound::Sound;
@@ -189,6 +190,13 @@ pub(crate) struct Written {
 }
 
 impl Resolver {
+    /// How the sound of a request would be made.
+    pub(crate) fn lane(&self, request: &Request) -> Lane {
+        let guidance = request.guidance.or(self.manifest.sampling.cfg);
+        let guided = guidance.is_some_and(|weight| weight != 1.0);
+        Lane { stage: self.grammar.first_stage, guided }
+    }
+
     /// A voice for the model of rows of codes: what its stages read of them.
     ///
     /// # Errors

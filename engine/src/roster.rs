@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::Error;
-use crate::answer::Speaker;
-use crate::request::Resolver;
+use crate::answer::{self, Speaker};
+use crate::load::Lane;
+use crate::request::{Request, Resolver};
 use crate::stats::Part;
 use crate::voices::{NewVoice, VoiceError};
 
@@ -55,6 +56,13 @@ impl Models {
             return Ok(model);
         }
         pick(&self.voices, |voice| &voice.manifest.name, name, "models that speak a text")
+    }
+
+    /// How the models make sound when a request says nothing of it.
+    pub(crate) fn lanes(&self) -> impl Iterator<Item = Lane> {
+        let voice = |resolver: &Resolver| resolver.lane(&Request::whole(""));
+        let speakers = self.speakers.iter().map(|s| s.lane(&answer::Request::new("", &[])));
+        self.voices.iter().map(voice).chain(speakers)
     }
 
     /// The models that voices can be given to, those that speak a text first.

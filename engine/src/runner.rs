@@ -49,6 +49,11 @@ pub trait StageModel: Send {
     /// Length of one row of logits.
     fn outputs(&self) -> usize;
 
+    /// What a token costs beside one of another stage, in any unit that all stages of an engine share.
+    fn token_work(&self) -> f64 {
+        1.0
+    }
+
     /// Makes room for `blocks` blocks of [`crate::batch::BLOCK_TOKENS`] tokens. Called once, before the first forward.
     fn reserve(&mut self, blocks: usize);
 

@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+pub use crate::load::{Cost, Lane};
+
 /// Most bounds of a histogram.
 const BOUNDS_MAX: usize = 15;
 
@@ -184,8 +186,10 @@ pub struct Stats {
     pub prefix_tokens: u64,
     /// Time spent in steps.
     pub busy: Duration,
-    /// Step time that a second of sound costs, lately; zero until measured.
+    /// Step time that a second of sound costs, lately, all models together; zero until measured.
     pub cost_per_second: Duration,
+    /// The same of each way of making sound, with who listens to it.
+    pub costs: Vec<Cost>,
     /// How contexts began and ended.
     pub endings: Endings,
     /// How often the guards stepped in.
@@ -219,6 +223,7 @@ impl Stats {
             prefix_tokens: 0,
             busy: Duration::ZERO,
             cost_per_second: Duration::ZERO,
+            costs: Vec::new(),
             endings: Endings::default(),
             guards: GuardHits::default(),
             stages: vec![StageStats::default(); parts.len()],

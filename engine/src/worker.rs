@@ -10,7 +10,7 @@ use crate::ContextId;
 use crate::audio::AudioCommand;
 use crate::engine::{Engine, Opening, Step};
 use crate::event::{Event, Outbox, Summary};
-use crate::load::Load;
+use crate::load::{Lane, Load};
 use crate::pipeline::Context;
 use crate::sound::Stream;
 use crate::stats::{Endings, Stats};
@@ -56,8 +56,8 @@ pub(crate) struct Worker {
     readers: BTreeMap<ContextId, Reader>,
     stats: Arc<Mutex<Stats>>,
     load: Load,
-    /// What the codes sound that the last step completed.
-    samples: u64,
+    /// What the codes sound that the last step completed, by how they were made.
+    samples: BTreeMap<Lane, u64>,
     /// How contexts began and ended: those that did not end are the readers.
     endings: Endings,
 }
@@ -67,6 +67,7 @@ struct Reader {
     outbox: Outbox,
     complete: Option<Summary>,
     listens: bool,
+    lane: Lane,
 }
 
 impl Worker {
@@ -85,7 +86,7 @@ impl Worker {
             readers,
             stats,
             load: Load::default(),
-            samples: 0,
+            samples: BTreeMap::new(),
             endings: Endings::default(),
         }
     }
@@ -129,8 +130,9 @@ impl Worker {
             Command::Open { id, mut opening, stream, outbox } => {
                 opening.opened_at(now);
                 self.endings.opened += 1;
-                let listens = opening.listens();
-                self.readers.insert(id, Reader { outbox: outbox.clone(), complete: None, listens });
+                let (listens, lane) = (opening.listens(), opening.lane());
+                let reader = Reader { outbox: outbox.clone(), complete: None, listens, lane };
+                self.readers.insert(id, reader);
                 self.outgoing.push_back(AudioCommand::Open { context: id, stream, outbox });
                 self.engine.open(id, opening);
             }
@@ -188,12 +190,12 @@ impl Worker {
             |id| readers.get(&id).is_some_and(|r| r.outbox.buffered_samples() > OUTBOX_SAMPLES);
         let step = self.engine.step(now, held_up);
         while let Some(job) = self.engine.next_job() {
-            if let Some(Ok(summary)) = &job.last
-                && let Some(reader) = self.readers.get_mut(&job.context)
-            {
-                reader.complete = Some(summary.clone());
+            if let Some(reader) = self.readers.get_mut(&job.context) {
+                *self.samples.entry(reader.lane).or_insert(0) += job.samples;
+                if let Some(Ok(summary)) = &job.last {
+                    reader.complete = Some(summary.clone());
+                }
             }
-            self.samples += job.samples;
             self.outgoing.push_back(AudioCommand::Job(job));
         }
         step
@@ -223,9 +225,14 @@ impl Worker {
         }
         let took = ended.saturating_sub(started);
         if tokens > 0 {
-            // What is only written makes sound no dearer.
-            let share = step.sounding as f64 / tokens as f64;
-            self.load.ran(took.mul_f64(share), std::mem::take(&mut self.samples));
+            for (&lane, &share) in &step.shares {
+                let samples = self.samples.remove(&lane).unwrap_or(0);
+                self.load.ran(lane, took.mul_f64(share), samples);
+            }
+        }
+        let mut listeners: BTreeMap<Lane, u64> = BTreeMap::new();
+        for reader in self.readers.values().filter(|reader| reader.listens) {
+            *listeners.entry(reader.lane).or_insert(0) += 1;
         }
         let (blocks, parked) = (self.engine.blocks(), self.engine.parked(ended));
         let (scheduler, tally) = (self.engine.scheduler(), self.engine.tally());
@@ -244,10 +251,11 @@ impl Worker {
             shown.batch = tally.batches[stage];
         }
         stats.contexts = self.readers.len() as u64;
-        stats.listeners = self.readers.values().filter(|r| r.listens).count() as u64;
+        stats.listeners = listeners.values().sum();
+        stats.costs = self.load.costs(&listeners);
         stats.parked = parked as u64;
         stats.waiting = scheduler.waiting() as u64;
-        stats.cost_per_second = self.load.cost();
+        stats.cost_per_second = self.load.mean();
         stats.kv_blocks_in_use = stats.stages.iter().map(|s| s.blocks_in_use).sum();
         stats.kv_blocks_total = stats.stages.iter().map(|s| s.blocks_total).sum();
         stats.preemptions = scheduler.preemptions();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Draw, Modality, Part, Request, Speaker, Task, prompt};
 use crate::Error;
 use crate::event::Usage;
+use crate::load::Lane;
 use crate::models::speech::{Clip, Heard};
 use crate::phase::{Machine, Plan};
 use crate::pipeline::Standing;
@@ -47,6 +48,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// How its sound is made.
+    pub(crate) fn lane(&self) -> Lane {
+        Lane { stage: self.speaker.stage, guided: self.guidance != 1.0 }
+    }
+
     /// Whether there may be sound in it.
     pub(crate) fn sounds(&self) -> bool {
         self.sounds
@@ -98,6 +104,12 @@ impl Speaker {
             stops,
             rows_max,
         })
+    }
+
+    /// How the sound of a request would be made.
+    pub(crate) fn lane(&self, request: &Request) -> Lane {
+        let guidance = request.guidance.unwrap_or(self.manifest.sampling.guidance);
+        Lane { stage: self.stage, guided: guidance != 1.0 }
     }
 
     /// Checks a request with recordings as far as it can be checked before they are heard: a frame of codes stands for each.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::event::{Failure, Summary};
+use crate::load::Lane;
 use crate::pipeline::{self, AudioJob, Env, Said, Settings, Source, Urgency};
 use crate::scheduler::Scheduler;
 use crate::sequence::GroupId;
@@ -19,6 +20,8 @@ pub(crate) enum Opening {
 /// A context that is not over.
 pub(super) struct Context {
     kind: Kind,
+    /// How its sound is made.
+    lane: Lane,
     /// Until when there is nothing to do, if that is known.
     rest: Option<Duration>,
 }
@@ -55,6 +58,14 @@ impl Opening {
         standing.opened_at = now;
     }
 
+    /// How its sound is made.
+    pub(crate) fn lane(&self) -> Lane {
+        match self {
+            Self::Voice(settings, _) => settings.lane(),
+            Self::Answer(settings) => settings.lane(),
+        }
+    }
+
     /// Whether somebody listens in real time.
     pub(crate) fn listens(&self) -> bool {
         let standing = match self {
@@ -69,6 +80,7 @@ impl Opening {
 
 impl Context {
     pub(super) fn new(id: ContextId, opening: Opening) -> Self {
+        let lane = opening.lane();
         let kind = match opening {
             Opening::Voice(settings, source) => {
                 Kind::Voice(Box::new(pipeline::Context::new(id, *settings, source)))
@@ -77,7 +89,7 @@ impl Context {
                 Kind::Answer(Box::new(answer::Context::new(id, *settings)))
             }
         };
-        Self { kind, rest: None }
+        Self { kind, lane, rest: None }
     }
 
     /// The context, if it is one that speaks a text.
@@ -86,6 +98,11 @@ impl Context {
             Kind::Voice(context) => Some(context),
             Kind::Answer(_) => None,
         }
+    }
+
+    /// How its sound is made.
+    pub(super) fn lane(&self) -> Lane {
+        self.lane
     }
 
     /// Whether sound is what its work is for.

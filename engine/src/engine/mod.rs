@@ -14,6 +14,7 @@ use rayon::ThreadPool;
 use crate::ContextId;
 use crate::block_manager::BlockCounts;
 use crate::event::{Failure, Summary};
+use crate::load::Lane;
 use crate::pipeline::{self, AudioJob, Env, Said};
 use crate::runner::{self, ForwardError, StageModel};
 use crate::scheduler::{Budget, Scheduled, Scheduler};
@@ -22,14 +23,14 @@ use context::Context;
 pub(crate) use context::Opening;
 
 /// What one step did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Step {
     /// Tokens that ran, all stages together.
     pub(crate) tokens: usize,
     /// When there will be something to do though nothing arrives; `None`: only a command can make work.
     pub(crate) wake_at: Option<Duration>,
-    /// Those of the tokens that ran for the sake of sound.
-    pub(crate) sounding: usize,
+    /// What ran for the sake of sound: the share of the step's work, for each lane that had any.
+    pub(crate) shares: BTreeMap<Lane, f64>,
 }
 
 /// The networks of all bundles, with the scheduler that feeds them and the contexts they speak for.
@@ -145,25 +146,29 @@ impl Engine {
         let sequences = |stage| step.iter().filter(move |s| s.stage == stage);
         let sequences = |stage| sequences(stage).map(|s| s.tokens.len()).sum();
         self.tally.ran((0..self.models.len()).map(sequences));
-        let (tokens, sounding) = self.measure(&step);
+        let (tokens, shares) = self.measure(&step);
         let outcomes = self.run(&step);
         self.apply(now, &step, outcomes);
         self.advance(now, &held_up);
         let wake_at = self.contexts.values().filter_map(|context| context.wake_at(now)).min();
-        Step { tokens, wake_at, sounding }
+        Step { tokens, wake_at, shares }
     }
 
-    /// Tokens of a step, and those of them that run for the sake of sound.
-    fn measure(&self, step: &[Scheduled]) -> (usize, usize) {
-        let (mut all, mut sounding) = (0, 0);
+    /// Tokens of a step, and what share of its work was for the sound of each lane: what is only written makes none dearer.
+    fn measure(&self, step: &[Scheduled]) -> (usize, BTreeMap<Lane, f64>) {
+        let (mut tokens, mut all, mut shares) = (0, 0.0, BTreeMap::new());
         for scheduled in step {
-            let tokens = scheduled.tokens.iter().sum::<usize>();
+            let ran = scheduled.tokens.iter().sum::<usize>();
+            let work = ran as f64 * self.models[scheduled.stage].token_work();
             let context = self.scheduler.group(scheduled.group).map(|group| group.context);
             let context = context.and_then(|id| self.contexts.get(&id));
-            all += tokens;
-            sounding += if context.is_some_and(Context::sounds) { tokens } else { 0 };
+            (tokens, all) = (tokens + ran, all + work);
+            if let Some(context) = context.filter(|context| context.sounds()) {
+                *shares.entry(context.lane()).or_insert(0.0) += work;
+            }
         }
-        (all, sounding)
+        shares.values_mut().for_each(|work| *work /= all);
+        (tokens, shares)
     }
 
     fn advance(&mut self, now: Duration, held_up: &impl Fn(ContextId) -> bool) {

@@ -10,6 +10,7 @@ use crate::bundle::{Prompt, Silence};
 use crate::cfg;
 use crate::grammar::Grammar;
 use crate::guards::{Attempt, Guards, Verdict};
+use crate::load::Lane;
 use crate::pipeline::chunk::Chunk;
 use crate::pipeline::playout::Standing;
 use crate::sampler::Sampling;
@@ -65,6 +66,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// How its sound is made.
+    pub(crate) fn lane(&self) -> Lane {
+        Lane { stage: self.grammar.first_stage, guided: self.guidance.is_some() }
+    }
+
     /// Length of the chunk's C0 at which the next segment is cut; `None`: at the end of the chunk only.
     pub(super) fn next_cut(&self, chunk: &Chunk) -> Option<usize> {
         let known = chunk.base + chunk.frozen();

@@ -1,12 +1,15 @@
 //! Neighbours, preemption, other cuts of the prefill and shared blocks change nothing of what is answered.
 
 use super::*;
+use crate::load::Lane;
 
 const TEXT: &[Modality] = &[Modality::Text];
 const SOUND: &[Modality] = &[Modality::Audio];
 const TURN: &[Modality] = &[Modality::Text, Modality::Audio];
 const LONG: &[Modality] = &[Modality::Text, Modality::Audio, Modality::Text, Modality::Audio];
 const CROWD: u64 = 32;
+/// Shares of a step are sums of a few quotients.
+const ROUNDING: f64 = 1e-9;
 /// How many steps lie between two that begin, so that all are in different phases.
 const APART: u64 = 3;
 
@@ -147,4 +150,34 @@ fn a_voice_says_the_same_beside_answers() {
     let expected: Vec<u16> =
         golden.ints("t0.codes").unwrap().into_iter().map(|c| c as u16).collect();
     assert_eq!(rows.concat(), expected);
+}
+
+#[test]
+fn a_step_is_charged_to_those_whose_sound_it_makes() {
+    let mut rig = Rig::new(ROOMY, BUDGET);
+    let long = |guidance| Request {
+        min_audio_frames: Some(60),
+        guidance: Some(guidance),
+        ..request(&[Modality::Audio], 3)
+    };
+    let written = request(&[Modality::Text], 4);
+    for (id, model, request) in [
+        (0, BAGPIPER, long(3.0)),
+        (1, BAGPIPER, long(1.0)),
+        (2, OPUSLM, long(1.0)),
+        (3, BAGPIPER, written),
+    ] {
+        let settings = rig.resolve(model, request);
+        rig.open(ContextId(id), settings);
+    }
+    // A token of each sequence: two of the pair, three alone.
+    let step = (0..60).map(|_| rig.step()).find(|step| step.shares.len() == 3 && step.tokens == 5);
+    let step = step.unwrap();
+    let share = |stage, guided| step.shares[&Lane { stage, guided }];
+    let (pair, single) = (share(BAGPIPER, true), share(BAGPIPER, false));
+    assert!((pair - 2.0 * single).abs() < ROUNDING, "{step:?}");
+    // What is only written makes no sound dearer.
+    let all = pair + single + share(OPUSLM, false);
+    assert!((all + single - 1.0).abs() < ROUNDING, "{step:?}");
+    rig.run();
 }

@@ -263,6 +263,10 @@ impl<E: Ends> StageModel for Fast<E> {
         self.network.ends.outputs()
     }
 
+    fn token_work(&self) -> f64 {
+        self.network.multiplications() as f64
+    }
+
     fn reserve(&mut self, blocks: usize) {
         match &mut self.kv {
             Kv::F32(kv) => kv.reserve(blocks),
