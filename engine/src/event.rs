@@ -16,6 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use crate::meter::Watch;
 use crate::phase::Modality;
 use crate::text::Notice;
 use crate::{Error, Pcm, Speech};
@@ -177,6 +178,16 @@ struct State {
     closed: bool,
     reader_gone: bool,
     waker: Option<Waker>,
+    watch: Option<Watch>,
+}
+
+impl State {
+    fn put(&mut self, event: Event, now: Duration) {
+        if let Some(watch) = &mut self.watch {
+            watch.heed(&event, now);
+        }
+        self.events.push_back((now, event));
+    }
 }
 
 struct Shared {
@@ -217,6 +228,7 @@ pub(crate) fn outbox(
         closed: false,
         reader_gone: false,
         waker: None,
+        watch: None,
     };
     let shared = Arc::new(Shared {
         state: Mutex::new(state),
@@ -229,6 +241,11 @@ pub(crate) fn outbox(
 }
 
 impl Outbox {
+    /// From now on what goes out is counted.
+    pub(crate) fn watch(&self, watch: Watch) {
+        self.shared.lock().watch = Some(watch);
+    }
+
     /// Adds an event; events after the last one, or for a reader that has gone, are dropped.
     pub(crate) fn send(&self, event: Event) {
         let mut state = self.shared.lock();
@@ -239,7 +256,7 @@ impl Outbox {
             state.buffered_samples += samples.len() as u64;
         }
         state.closed = matches!(event, Event::Done(_) | Event::Cancelled(_) | Event::Failed(_));
-        state.events.push_back(((self.shared.clock)(), event));
+        state.put(event, (self.shared.clock)());
         self.wake(state);
     }
 
@@ -251,9 +268,14 @@ impl Outbox {
         }
         state.events.clear();
         state.buffered_samples = 0;
-        state.events.push_back(((self.shared.clock)(), event));
+        state.put(event, (self.shared.clock)());
         state.closed = true;
         self.wake(state);
+    }
+
+    /// The context did not begin after all: it is not counted.
+    pub(crate) fn unwatch(&self) {
+        self.shared.lock().watch.take().into_iter().for_each(Watch::disown);
     }
 
     /// Samples sent but not read.

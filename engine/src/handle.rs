@@ -175,7 +175,12 @@ impl Handle {
         if opening.listens() {
             self.admit(opening.lane())?;
         }
-        self.begin(self.next_id(), opening, stream)
+        let id = self.next_id();
+        let (outbox, events) = self.outbox(id);
+        outbox.watch(speaker.meter.begin());
+        let begun = Command::Open { id, opening, stream, outbox: outbox.clone() };
+        self.send(begun).inspect_err(|_| outbox.unwatch())?;
+        Ok((id, events))
     }
 
     fn answer_heard(
@@ -189,10 +194,13 @@ impl Handle {
         let unheard = self.unheard.as_ref().ok_or(Error::Stopped)?;
         let id = self.next_id();
         let (outbox, events) = self.outbox(id);
-        self.waiting.add(id, outbox);
-        let job = HearingJob { id, speaker: speaker.clone(), model, request };
+        let queued = speaker.meter.hearing();
+        let job = HearingJob { id, speaker: speaker.clone(), model, request, _queued: queued };
+        outbox.watch(speaker.meter.begin());
+        self.waiting.add(id, outbox.clone());
         unheard.try_send(job).map_err(|e| {
             self.waiting.forget(id);
+            outbox.unwatch();
             match e {
                 TrySendError::Full(_) => Error::Busy { commands: RECORDINGS },
                 TrySendError::Disconnected(_) => Error::Stopped,
@@ -385,7 +393,9 @@ impl Handle {
 
     /// What the engine has done and holds, as of its last step.
     pub fn stats(&self) -> Stats {
-        self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let answers = self.models.speakers.iter().map(|s| s.meter.stats(s.name()));
+        Stats { answers: answers.collect(), ..stats }
     }
 
     /// Whether a context for a listener would be taken now, by whichever model costs least.

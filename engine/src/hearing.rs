@@ -23,6 +23,7 @@ use crate::answer::{Part, Request, Settings, Speaker};
 use crate::bundle::speech::{AudioInput, SpeechBundle};
 use crate::engine::Opening;
 use crate::event::{Event, Failure, Outbox, Summary};
+use crate::meter::Queued;
 use crate::models::speech::{Heard, open_model};
 use crate::voices::SharedEar;
 use crate::worker::Command;
@@ -229,6 +230,8 @@ pub(crate) struct HearingJob {
     /// Its place among the models that answer.
     pub(crate) model: usize,
     pub(crate) request: Request,
+    /// Counted as long as it waits.
+    pub(crate) _queued: Queued,
 }
 
 /// The answers that wait, with where their events go.
@@ -291,7 +294,7 @@ pub(crate) struct Side {
 impl Side {
     /// Runs until nobody can ask any more.
     pub(crate) fn run(self, todo: &Receiver<HearingJob>) {
-        while let Ok(HearingJob { id, speaker, model, request }) = todo.recv() {
+        while let Ok(HearingJob { id, speaker, model, request, _queued }) = todo.recv() {
             if !self.waiting.wants(id) {
                 continue;
             }
@@ -458,7 +461,8 @@ mod tests {
             let mut request = Request::new("", &[Modality::Text]);
             request.messages[0].parts = vec![Part::Audio(samples.into())];
             let speaker = self.speaker.clone();
-            (HearingJob { id: ContextId(id), speaker, model: 0, request }, events)
+            let _queued = speaker.meter.hearing();
+            (HearingJob { id: ContextId(id), speaker, model: 0, request, _queued }, events)
         }
 
         /// Lets the thread's loop do these jobs. Returns which contexts it would open.

@@ -20,6 +20,7 @@ pub mod kernels;
 pub mod layout;
 mod load;
 mod memory;
+mod meter;
 pub mod models;
 mod pcm;
 pub mod phase;

@@ -144,6 +144,12 @@ impl Scheduler {
         self.stages[stage].counts()
     }
 
+    /// Groups of a stage that hold blocks for two sequences: what is said, and its companion.
+    pub fn pairs(&self, stage: usize) -> usize {
+        let is_pair = |group: &&Group| group.stage == stage && group.resident && group.cost() == 2;
+        self.groups.values().filter(is_pair).count()
+    }
+
     /// Times a group lost its blocks to a more urgent one.
     pub fn preemptions(&self) -> u64 {
         self.preemptions

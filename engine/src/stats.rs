@@ -106,6 +106,50 @@ pub struct Tokens {
     pub prefix: u64,
 }
 
+/// Seconds from a request to the first token of text or the first sound of its answer: from what a conversation does not notice to
+/// what a long recording takes to be heard.
+const ANSWER_SECONDS: &[f64] =
+    &[0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 0.8, 1.2, 2.0, 3.5, 6.0, 10.0, 20.0, 60.0];
+
+/// What a speech language model was asked and said. Tokens are counted when an answer ends; those of one that failed are not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerStats {
+    /// Name of the model.
+    pub model: String,
+    /// Answers, from when they were asked for.
+    pub endings: Endings,
+    /// Tokens of prompts that are no sound.
+    pub prompt_tokens: u64,
+    /// Tokens of prompts that are sound.
+    pub prompt_audio_tokens: u64,
+    /// Tokens of text that were written.
+    pub text_tokens: u64,
+    /// Frames of sound that were said.
+    pub audio_frames: u64,
+    /// From the request to the first text of its answer.
+    pub first_text_seconds: Histogram,
+    /// From the request to the first sound of its answer.
+    pub first_audio_seconds: Histogram,
+    /// Answers whose recordings are still to be heard.
+    pub hearing: u64,
+}
+
+impl Default for AnswerStats {
+    fn default() -> Self {
+        Self {
+            model: String::new(),
+            endings: Endings::default(),
+            prompt_tokens: 0,
+            prompt_audio_tokens: 0,
+            text_tokens: 0,
+            audio_frames: 0,
+            first_text_seconds: Histogram::new(ANSWER_SECONDS),
+            first_audio_seconds: Histogram::new(ANSWER_SECONDS),
+            hearing: 0,
+        }
+    }
+}
+
 /// One stage.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageStats {
@@ -115,6 +159,8 @@ pub struct StageStats {
     pub blocks_cached: u64,
     /// Key/value blocks there are.
     pub blocks_total: u64,
+    /// Groups of two sequences: what is said, and its companion for guidance.
+    pub pairs: u64,
     /// Tokens since the start.
     pub tokens: Tokens,
     /// Sequences in a step, of the steps that had any.
@@ -127,6 +173,7 @@ impl Default for StageStats {
             blocks_in_use: 0,
             blocks_cached: 0,
             blocks_total: 0,
+            pairs: 0,
             tokens: Tokens::default(),
             batch: Histogram::new(BATCH_SEQUENCES),
         }
@@ -198,6 +245,8 @@ pub struct Stats {
     pub stages: Vec<StageStats>,
     /// What each stage is.
     pub parts: Vec<Part>,
+    /// Each speech language model, in order.
+    pub answers: Vec<AnswerStats>,
     /// Time that each step took.
     pub step_seconds: Histogram,
     /// Time that the first chunk of a context waited for its first tokens to run.
@@ -228,6 +277,7 @@ impl Stats {
             guards: GuardHits::default(),
             stages: vec![StageStats::default(); parts.len()],
             parts,
+            answers: Vec::new(),
             step_seconds: Histogram::new(STEP_SECONDS),
             queue_seconds: Histogram::new(QUEUE_SECONDS),
             audio: AudioStats::default(),
@@ -289,7 +339,7 @@ mod tests {
 
     #[test]
     fn bounds_ascend_and_a_step_of_a_packet_and_one_of_a_frame_can_be_told_apart() {
-        for bounds in [STEP_SECONDS, QUEUE_SECONDS, BATCH_SEQUENCES] {
+        for bounds in [STEP_SECONDS, QUEUE_SECONDS, BATCH_SEQUENCES, ANSWER_SECONDS] {
             assert!(bounds.is_sorted_by(|a, b| a < b));
         }
         assert!(STEP_SECONDS.contains(&0.02) && STEP_SECONDS.contains(&0.08));

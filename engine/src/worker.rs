@@ -247,6 +247,7 @@ impl Worker {
             shown.blocks_in_use = blocks.in_use as u64;
             shown.blocks_cached = blocks.cached as u64;
             shown.blocks_total = blocks.total as u64;
+            shown.pairs = scheduler.pairs(stage) as u64;
             shown.tokens = scheduler.tokens(stage);
             shown.batch = tally.batches[stage];
         }

@@ -93,6 +93,23 @@ fn an_answer_is_cancelled_with_all_that_it_holds() {
 }
 
 #[test]
+fn answers_are_counted_for_their_model_and_a_companion_is_not() {
+    let engine = start(&bundles()[1..]);
+    let guided = answer::Request { guidance: Some(3.0), ..answer::Request::new("hello", TURN) };
+    let (_, _, summary) = read(&engine.answer(guided).unwrap().1);
+    let usage = summary.usage.unwrap();
+    let stats = engine.stats();
+    let [bagpiper, opuslm] = &stats.answers[..] else { panic!("{:?}", stats.answers) };
+    assert_eq!((bagpiper.endings.opened, bagpiper.endings.done), (1, 1));
+    assert_eq!(bagpiper.text_tokens, usage.text_tokens as u64);
+    assert_eq!(bagpiper.audio_frames, usage.audio_frames as u64);
+    assert_eq!(bagpiper.prompt_tokens, usage.prompt_tokens as u64);
+    let firsts = [&bagpiper.first_text_seconds, &bagpiper.first_audio_seconds];
+    assert_eq!(firsts.map(|histogram| histogram.count()), [1, 1]);
+    assert_eq!((opuslm.endings.opened, opuslm.model.as_str()), (0, "opuslm-tiny"));
+}
+
+#[test]
 fn models_are_asked_for_by_their_names() {
     let engine = start(&bundles()[1..]);
     let allowed = |outcome: Result<_, Error>| match outcome {

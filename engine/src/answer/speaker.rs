@@ -8,6 +8,7 @@ use codecs::streaming::{Codec, OUTPUT_RATE};
 use crate::batch::BLOCK_TOKENS;
 use crate::bundle::speech::{Speech, SpeechManifest, SpeechVoice, Task, TextIds, check_rows};
 use crate::hearing::Limits;
+use crate::meter::Meter;
 use crate::models::speech::{Family, Heard, SpeechLm};
 use crate::turn;
 use crate::voices::{NewVoice, VoiceError, Voices};
@@ -28,6 +29,8 @@ pub(crate) struct Speaker {
     pub(super) sounding: Range<usize>,
     /// Its voices.
     pub(super) voices: Voices<SpeechVoice>,
+    /// What is counted of its answers.
+    pub(crate) meter: Arc<Meter>,
     /// What its network has heard.
     pub(crate) heard: Arc<Heard>,
     /// What recordings may be; none: it does not hear.
@@ -62,6 +65,7 @@ impl Speaker {
             codec,
             sounding,
             voices: Voices::new(voices),
+            meter: Arc::default(),
             heard: network.heard(),
             hears: None,
             stage: home.stage,

@@ -2,7 +2,7 @@
 //! gateways with different voices can stand in one dashboard.
 
 use engine::Stats;
-use engine::stats::StageStats;
+use engine::stats::{AnswerStats, Cost, StageStats};
 
 use super::page::{Labels, Page};
 
@@ -11,6 +11,8 @@ pub(super) fn add(page: &mut Page, stats: &Stats, model: &str) {
     steps(page, stats, model);
     contexts(page, stats, model);
     stages(page, stats);
+    costs(page, stats);
+    answers(page, stats);
     guards(page, stats, model);
     sound(page, stats, model);
 }
@@ -133,7 +135,96 @@ fn stages(page: &mut Page, stats: &Stats) {
         "Sequences of a stage in a step, of the steps that had any.",
         batches,
     );
+    let pairs = stats.stages.iter().map(|stage| stage.pairs as f64);
+    page.gauges(
+        "dovecote_engine_pairs",
+        "Sequences that run with a companion for guidance.",
+        labels.iter().map(|l| l.as_slice()).zip(pairs),
+    );
 }
+
+/// What each way of making sound costs, and who listens to it.
+fn costs(page: &mut Page, stats: &Stats) {
+    let labels = |cost: &Cost| {
+        let model = stats.parts.get(cost.lane.stage).map_or("", |part| part.model.as_str());
+        [("model", model), ("guided", if cost.lane.guided { "true" } else { "false" })]
+    };
+    let labels: Vec<_> = stats.costs.iter().map(labels).collect();
+    let mut each = |name: &str, help: &str, value: fn(&Cost) -> f64| {
+        let values = stats.costs.iter().map(value);
+        page.gauges(name, help, labels.iter().map(|l| l.as_slice()).zip(values));
+    };
+    each(
+        "dovecote_model_cost_ratio",
+        "Step time that a second of a model's sound costs, lately, in seconds; 0 until measured.",
+        |cost| cost.per_second.unwrap_or_default().as_secs_f64(),
+    );
+    each(
+        "dovecote_model_listeners",
+        "Contexts of a model with somebody listening in real time.",
+        |cost| cost.listeners as f64,
+    );
+}
+
+/// What speech language models were asked and said.
+fn answers(page: &mut Page, stats: &Stats) {
+    let all = &stats.answers;
+    let mut each = |name: &str, help: &str, label: &str, kinds: &[(&str, AnswerKind)]| {
+        let pairs = || all.iter().flat_map(|stats| kinds.iter().map(move |kind| (stats, kind)));
+        let labels: Vec<_> = pairs()
+            .map(|(stats, (kind, _))| [("model", stats.model.as_str()), (label, *kind)])
+            .collect();
+        let values = pairs().map(|(stats, (_, value))| value(stats) as f64);
+        page.counters(name, help, labels.iter().map(|l| l.as_slice()).zip(values));
+    };
+    each(
+        "dovecote_lm_answers_total",
+        "Answers that ended, by how.",
+        "outcome",
+        &[
+            ("done", |s| s.endings.done),
+            ("cancelled", |s| s.endings.cancelled),
+            ("failed", |s| s.endings.failed),
+        ],
+    );
+    each(
+        "dovecote_lm_prompt_tokens_total",
+        "Tokens of what was answered.",
+        "kind",
+        &[("text", |s| s.prompt_tokens), ("audio", |s| s.prompt_audio_tokens)],
+    );
+    each(
+        "dovecote_lm_tokens_total",
+        "Tokens of answers that are over; of sound, its frames. A companion says nothing of its own.",
+        "kind",
+        &[("text", |s| s.text_tokens), ("audio", |s| s.audio_frames)],
+    );
+    let labels: Vec<_> = all.iter().map(|stats| [("model", stats.model.as_str())]).collect();
+    let labels = || labels.iter().map(|l| l.as_slice());
+    page.counters(
+        "dovecote_lm_requests_total",
+        "Answers that were asked for.",
+        labels().zip(all.iter().map(|s| s.endings.opened as f64)),
+    );
+    page.histograms(
+        "dovecote_lm_first_text_seconds",
+        "From the request to the first text of its answer, hearing included.",
+        labels().zip(all.iter().map(|s| &s.first_text_seconds)),
+    );
+    page.histograms(
+        "dovecote_lm_first_audio_seconds",
+        "From the request to the first sound of its answer, hearing included.",
+        labels().zip(all.iter().map(|s| &s.first_audio_seconds)),
+    );
+    page.gauges(
+        "dovecote_lm_hearing_waiting",
+        "Answers whose recordings are still to be heard.",
+        labels().zip(all.iter().map(|s| s.hearing as f64)),
+    );
+}
+
+/// One number of a speech language model.
+type AnswerKind = fn(&AnswerStats) -> u64;
 
 /// One number of a stage.
 type Kind = fn(&StageStats) -> u64;

@@ -3,13 +3,17 @@
 use std::collections::BTreeSet;
 
 use engine::Stats;
-use engine::stats::Part;
+use engine::stats::{AnswerStats, Cost, Lane, Part};
 
 use super::*;
 
 fn stats(stages: usize) -> Stats {
     let part = |stage| Part { model: "nano".into(), name: format!("cb{stage}") };
-    Stats::new((0..stages).map(part).collect())
+    let stats = Stats::new((0..stages).map(part).collect());
+    let per_second = Some(Duration::from_millis(20));
+    let cost = |guided| Cost { lane: Lane { stage: 0, guided }, listeners: 3, per_second };
+    let answers = vec![AnswerStats { model: "piper".into(), ..AnswerStats::default() }];
+    Stats { costs: vec![cost(false), Cost { per_second: None, ..cost(true) }], answers, ..stats }
 }
 
 fn page(stats: &Stats) -> String {
@@ -28,8 +32,15 @@ fn numbers_of_the_engine_stand_under_their_names() {
     stats.guards.budget = 3;
     stats.endings.cancelled = 4;
     (stats.stages[1].blocks_total, stats.stages[1].blocks_in_use) = (10, 7);
+    (stats.stages[0].pairs, stats.answers[0].audio_frames) = (2, 9);
     let page = page(&stats);
     for line in [
+        "dovecote_engine_pairs{model=\"nano\",stage=\"cb0\"} 2",
+        "dovecote_model_cost_ratio{model=\"nano\",guided=\"false\"} 0.02",
+        "dovecote_model_cost_ratio{model=\"nano\",guided=\"true\"} 0",
+        "dovecote_model_listeners{model=\"nano\",guided=\"true\"} 3",
+        "dovecote_lm_tokens_total{model=\"piper\",kind=\"audio\"} 9",
+        "dovecote_lm_first_audio_seconds_count{model=\"piper\"} 0",
         "dovecote_generation_budget_hits_total{model=\"nano\"} 3",
         "dovecote_engine_contexts_ended_total{model=\"nano\",outcome=\"cancelled\"} 4",
         "dovecote_engine_kv_blocks{model=\"nano\",stage=\"cb1\",state=\"used\"} 7",
