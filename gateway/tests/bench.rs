@@ -50,6 +50,28 @@ fn clients_of_other_vendors_take_turns_and_interrupt() {
 }
 
 #[test]
+fn a_model_is_asked_and_interrupted_in_both_protocols() {
+    for protocol in ["dovecote", "openai"] {
+        let mut command = dovecote(&repository(""));
+        command.args(["bench", "--protocol", protocol, "--model", "bagpiper-tiny", "--json"]);
+        command.args(["--bundle", "tests/fixtures/bundles/bagpiper", "--words-per-second", "0"]);
+        command.args(["--sessions", "2", "--seconds", "2", "--barge-in", "0.4", "--seed", "7"]);
+        let output = run(&mut command);
+        assert!(output.status.success(), "{protocol}: {}", stderr(&output));
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(report["turns"].as_u64().unwrap() >= 2, "{protocol}: {report}");
+        for key in ["turns_failed", "continuity_errors", "audio_after_cancel"] {
+            assert_eq!(report[key], 0, "{protocol}, {key}: {report}");
+        }
+        let first = |key: &str| report[key]["p50"].as_f64().unwrap();
+        assert!(first("first_text_ms") > 0.0, "{protocol}: {report}");
+        assert!(first("first_audio_ms") >= first("first_text_ms"), "{protocol}: {report}");
+        let left = &report["engine"];
+        assert_eq!((&left["contexts_end"], &left["kv_blocks_in_use_end"]), (&0.into(), &0.into()));
+    }
+}
+
+#[test]
 fn turns_that_come_by_chance_are_spoken_whole() {
     let mut command = dovecote(&repository(""));
     command.args(["bench", "--sessions", "4", "--seconds", "2", "--arrivals", "poisson:3"]);
@@ -67,6 +89,7 @@ fn what_cannot_be_measured_is_told() {
         (&["--url", "localhost"][..], 2, "no address"),
         (&["--url", "http://127.0.0.1:1"], 1, "127.0.0.1:1"),
         (&["--arrivals", "open"], 2, "poisson:RATE"),
+        (&["--protocol", "cartesia", "--model", "m"], 2, "--model is for"),
         (&["--barge-in", "1.5"], 2, "0 to 1"),
         (&["--barge-in", "0.8", "--disconnects", "0.8"], 2, "more than 1"),
         (&["--texts", "not-there.txt"], 1, "not-there.txt"),

@@ -25,6 +25,8 @@ const GOODBYE: Duration = Duration::from_secs(5);
 pub(super) struct Town {
     pub(super) plan: Plan,
     pub(super) protocol: Protocol,
+    /// The model that is asked; none: texts are spoken.
+    pub(super) model: Option<String>,
     pub(super) target: Target,
     pub(super) start_buffer: Duration,
     pub(super) clock: Clock,
@@ -32,9 +34,14 @@ pub(super) struct Town {
 }
 
 impl Town {
-    pub(super) fn new(plan: Plan, protocol: Protocol, target: Target, buffer: Duration) -> Self {
+    pub(super) fn new(
+        plan: Plan,
+        (protocol, model): (Protocol, Option<String>),
+        target: Target,
+        buffer: Duration,
+    ) -> Self {
         let tally = Mutex::new(Tally::new());
-        Self { plan, protocol, target, start_buffer: buffer, clock: Clock::start(), tally }
+        Self { plan, protocol, model, target, start_buffer: buffer, clock: Clock::start(), tally }
     }
 
     /// Adds to the sums, or reads them.
@@ -127,7 +134,11 @@ impl<'a> Caller<'a> {
         let is_eager = town.plan.pace.is_none();
         let line = match &mut self.line {
             Some(line) => line,
-            None => self.line.insert(Line::connect(town.protocol, &town.target, is_eager).await?),
+            None => {
+                let connected =
+                    Line::connect(town.protocol, town.model.as_deref(), &town.target, is_eager);
+                self.line.insert(connected.await?)
+            }
         };
         self.turns += 1;
         line.begin(self.turns).await?;
@@ -236,6 +247,7 @@ impl Speaking<'_> {
 
     fn take(&mut self, signal: Signal, state: &mut State, now: Duration) -> Option<Ended> {
         match signal {
+            Signal::Text(id) if id == self.id => self.turn.written(now),
             Signal::Sound(id, sound) if id == self.id => self.turn.sound(sound, now),
             // Of a turn that is over: nothing of it may come any more.
             Signal::Sound(..) => self.town.tally(|tally| tally.audio_after_cancel += 1),
@@ -252,7 +264,7 @@ impl Speaking<'_> {
                     return Some(Ended::Refused(why, retry_after));
                 }
             }
-            Signal::Done(_) | Signal::Stopped(_) | Signal::Refused { .. } => {}
+            Signal::Text(_) | Signal::Done(_) | Signal::Stopped(_) | Signal::Refused { .. } => {}
         }
         None
     }

@@ -59,6 +59,10 @@ pub struct Args {
     /// What the server is spoken to in
     #[arg(long, value_enum, default_value_t = Protocol::Dovecote)]
     protocol: Protocol,
+    /// Ask this speech language model, which answers in text and sound, instead of having texts spoken; with --protocol dovecote
+    /// or openai
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// Callers at the same time
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
     sessions: u32,
@@ -123,6 +127,11 @@ pub fn run(args: &Args, flags: &Flags) -> Result<(), CommandError> {
     };
     let plan = Plan::new(texts.as_deref(), args.words_per_second, mishaps);
     let plan = plan.map_err(CommandError::Usage)?;
+    let plan = if args.model.is_some() { plan.of_questions() } else { plan };
+    if args.model.is_some() && !args.protocol.asks() {
+        let reason = "--model is for --protocol dovecote and openai";
+        return Err(CommandError::Usage(reason.to_owned()));
+    }
     // Each session is a file here and one in the server, which inherits the limit.
     raise_file_limit(args.sessions.into());
     let runtime = Runtime::new().map_err(failed)?;
@@ -158,7 +167,7 @@ async fn measure(args: &Args, flags: &Flags, plan: Plan) -> Result<Report, Comma
     };
     let address = target.address();
     let buffer = Duration::from_millis(args.start_buffer_ms);
-    let town = Arc::new(Town::new(plan, args.protocol, target, buffer));
+    let town = Arc::new(Town::new(plan, (args.protocol, args.model.clone()), target, buffer));
     let warm = Caller::new(&town, Chance::new(args.seed)).warm_up().await;
     warm.map_err(|e| CommandError::Bench(format!("{address}: {e}")))?;
 

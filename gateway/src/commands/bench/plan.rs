@@ -83,6 +83,8 @@ pub(super) struct Plan {
     texts: Vec<String>,
     /// Between two words; none: each text goes out whole.
     pub(super) pace: Option<Duration>,
+    /// Texts go out whole, though somebody listens: a model is asked when its question is complete.
+    whole: bool,
     mishaps: Mishaps,
 }
 
@@ -110,15 +112,20 @@ impl Plan {
         }
         let pace =
             (words_per_second > 0.0).then(|| Duration::from_secs_f64(1.0 / words_per_second));
-        Ok(Self { texts, pace, mishaps })
+        Ok(Self { texts, pace, whole: false, mishaps })
+    }
+
+    /// The same with texts that go out whole.
+    pub(super) fn of_questions(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// What happens in a turn.
     pub(super) fn script(&self, chance: &mut Chance) -> Script<'_> {
         let text = &self.texts[chance.below(self.texts.len())];
         let pieces = match self.pace {
-            Some(_) => text.split_inclusive(' ').collect(),
-            None => vec![text.as_str()],
+            Some(_) if !self.whole => text.split_inclusive(' ').collect(),
+            _ => vec![text.as_str()],
         };
         let Mishaps { barge_in, disconnect, slow_reader } = self.mishaps;
         let dice = chance.share();
@@ -162,6 +169,9 @@ mod tests {
         let script = paced.script(&mut Chance::new(0));
         assert_eq!(script.pieces, ["One ", "two ", " ", "three."]);
         assert_eq!(plan(0.0).script(&mut Chance::new(0)).pieces, ["One two  three."]);
+        let asked = plan(4.0).of_questions();
+        assert_eq!(asked.script(&mut Chance::new(0)).pieces, ["One two  three."]);
+        assert!(asked.pace.is_some(), "it is listened to");
     }
 
     #[test]

@@ -39,6 +39,7 @@ impl Report {
             "turns_broken_off": tally.broken_off,
             "turns_slept": tally.slept,
             "failures": tally.failures,
+            "first_text_ms": percentiles(&tally.first_text, &[50, 95, 99]),
             "first_audio_ms": percentiles(&tally.first_audio, &[50, 95, 99]),
             "underruns": tally.underruns,
             "underrun_ms": rounded(tally.dry.as_secs_f64() * 1e3),
@@ -86,6 +87,9 @@ impl Report {
         row("turns", turns);
         for (why, count) in &tally.failures {
             row("", format!("{count} x {why}"));
+        }
+        if tally.first_text.percentile_ms(50.0).is_some() {
+            row("first text", in_words(&tally.first_text, &[50, 95, 99]));
         }
         row("first audio", in_words(&tally.first_audio, &[50, 95, 99]));
         let dry = format!("{} turns, {:.0} ms", tally.underruns, tally.dry.as_secs_f64() * 1e3);
@@ -166,6 +170,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_null() {
         let json = report(Tally::new()).as_json();
+        assert_eq!(json["first_text_ms"], json!({"p50": null, "p95": null, "p99": null}));
         assert_eq!(json["first_audio_ms"], json!({"p50": null, "p95": null, "p99": null}));
         assert_eq!(json["cancel_ms"], json!({"p50": null, "p99": null}));
         assert_eq!(json["engine"], json!({"kv_blocks_in_use_end": null, "contexts_end": null}));

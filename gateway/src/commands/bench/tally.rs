@@ -60,6 +60,8 @@ pub(super) struct Tally {
     pub(super) failed: u64,
     /// Why turns failed, and how many.
     pub(super) failures: BTreeMap<String, u64>,
+    /// Of turns that a model answered.
+    pub(super) first_text: Times,
     pub(super) first_audio: Times,
     pub(super) late: Times,
     pub(super) cancel: Times,
@@ -80,6 +82,7 @@ impl Tally {
             slept: 0,
             failed: 0,
             failures: BTreeMap::new(),
+            first_text: Times::new(),
             first_audio: Times::new(),
             late: Times::new(),
             cancel: Times::new(),
@@ -117,6 +120,9 @@ impl Tally {
                 *self.failures.entry(why).or_default() += 1;
                 return;
             }
+        }
+        if let Some(first) = turn.first_written() {
+            self.first_text.add(first);
         }
         if let Some(first) = turn.first_audio() {
             self.first_audio.add(first);

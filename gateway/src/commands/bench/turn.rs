@@ -26,6 +26,8 @@ pub(super) struct Sound {
 pub(super) struct Turn {
     buffer: Duration,
     first_text: Option<Duration>,
+    /// When a model began to write.
+    first_written: Option<Duration>,
     first_sound: Option<Duration>,
     last_sound: Duration,
     next_seq: u64,
@@ -42,6 +44,7 @@ impl Turn {
         Self {
             buffer,
             first_text: None,
+            first_written: None,
             first_sound: None,
             last_sound: Duration::ZERO,
             next_seq: 0,
@@ -55,6 +58,11 @@ impl Turn {
     /// Text goes out.
     pub(super) fn text(&mut self, now: Duration) {
         self.first_text.get_or_insert(now);
+    }
+
+    /// Text of the answer comes in.
+    pub(super) fn written(&mut self, now: Duration) {
+        self.first_written.get_or_insert(now);
     }
 
     /// Sound comes in.
@@ -95,6 +103,11 @@ impl Turn {
     /// From the first text to the first packet.
     pub(super) fn first_audio(&self) -> Option<Duration> {
         Some(self.first_sound?.saturating_sub(self.first_text?))
+    }
+
+    /// From the first text to the first text of the answer.
+    pub(super) fn first_written(&self) -> Option<Duration> {
+        Some(self.first_written?.saturating_sub(self.first_text?))
     }
 
     /// Time from the first text to the last packet, for each second of sound.
@@ -148,6 +161,15 @@ mod tests {
         assert_eq!((turn.dry(), turn.gaps()), (ms(0), 0));
         assert!(turn.late().iter().all(|late| late.is_zero()));
         assert_eq!(turn.real_time_factor(), Some(2.0));
+    }
+
+    #[test]
+    fn the_first_text_of_an_answer_is_timed_as_its_first_sound_is() {
+        let mut turn = turn(&[(0, 1_100)]);
+        assert_eq!(turn.first_written(), None);
+        turn.written(ms(1_050));
+        turn.written(ms(1_080));
+        assert_eq!((turn.first_written(), turn.first_audio()), (Some(ms(50)), Some(ms(100))));
     }
 
     #[test]

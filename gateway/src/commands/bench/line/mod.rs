@@ -1,5 +1,6 @@
 //! A caller's connection, whatever protocol it speaks: turns go in, sound and their ends come out.
 
+mod events;
 mod openai;
 mod vendor;
 
@@ -12,7 +13,8 @@ use self::openai::OpenAi;
 use self::vendor::{Dialect, Vendor};
 use super::turn::Sound;
 use crate::client::{
-    AudioFrame, CancelAt, ClientError, Event, Flow, Opening, Session, SessionOptions, Target,
+    AudioFrame, CancelAt, ClientError, ContextOptions, Event, Flow, Opening, Session,
+    SessionOptions, Target,
 };
 
 /// Turns of a session whose sound is still told apart.
@@ -35,8 +37,15 @@ pub(super) enum Protocol {
     Deepgram,
     /// LiveKit's
     Livekit,
-    /// OpenAI's speech request
+    /// OpenAI's speech request; with --model its chat completions
     Openai,
+}
+
+impl Protocol {
+    /// Whether a model can be asked in it.
+    pub(super) fn asks(self) -> bool {
+        matches!(self, Self::Dovecote | Self::Openai)
+    }
 }
 
 /// Number of a turn in its session.
@@ -45,6 +54,8 @@ pub(super) type TurnId = u32;
 /// Something that happens on a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Signal {
+    /// Text of a turn that a model answers.
+    Text(TurnId),
     /// Sound of a turn.
     Sound(TurnId, Sound),
     /// All of a turn has come.
@@ -80,17 +91,20 @@ pub(super) enum Line {
 }
 
 impl Line {
-    /// Connects. With `is_eager` the server need not wait for the listener, if the protocol can say so.
+    /// Connects. A model is asked, if one is named. With `is_eager` the server need not wait for the listener, if the protocol can
+    /// say so.
     pub(super) async fn connect(
         protocol: Protocol,
+        model: Option<&str>,
         target: &Target,
         is_eager: bool,
     ) -> Result<Self, Broken> {
         let dialect = match protocol {
             Protocol::Dovecote => {
-                return Ok(Self::Dovecote(Box::new(Dovecote::connect(target, is_eager).await?)));
+                let line = Dovecote::connect(target, model, is_eager).await?;
+                return Ok(Self::Dovecote(Box::new(line)));
             }
-            Protocol::Openai => return Ok(Self::OpenAi(Box::new(OpenAi::new(target)))),
+            Protocol::Openai => return Ok(Self::OpenAi(Box::new(OpenAi::new(target, model)))),
             Protocol::Cartesia => Dialect::Cartesia,
             Protocol::Livekit => Dialect::LiveKit,
             Protocol::Elevenlabs => Dialect::ElevenLabs,
@@ -102,7 +116,7 @@ impl Line {
     /// Begins a turn.
     pub(super) async fn begin(&mut self, turn: TurnId) -> Result<(), Broken> {
         match self {
-            Self::Dovecote(line) => line.session.open(&name(turn), &Opening::default()).await?,
+            Self::Dovecote(line) => line.begin(turn).await?,
             Self::Vendor(line) => line.begin(turn).await?,
             Self::OpenAi(line) => line.begin(turn),
         }
@@ -112,7 +126,7 @@ impl Line {
     /// Says more in a turn.
     pub(super) async fn say(&mut self, turn: TurnId, text: &str) -> Result<(), Broken> {
         match self {
-            Self::Dovecote(line) => line.session.text(&name(turn), text).await?,
+            Self::Dovecote(line) => line.say(turn, text).await?,
             Self::Vendor(line) => line.say(turn, text).await?,
             Self::OpenAi(line) => line.say(text),
         }
@@ -122,7 +136,7 @@ impl Line {
     /// Says that a turn has no more text.
     pub(super) async fn end(&mut self, turn: TurnId) -> Result<(), Broken> {
         match self {
-            Self::Dovecote(line) => Ok(line.session.end(&name(turn)).await?),
+            Self::Dovecote(line) => Ok(line.end(turn).await?),
             Self::Vendor(line) => line.end(turn).await,
             Self::OpenAi(line) => line.end().await,
         }
@@ -191,14 +205,52 @@ pub(super) struct Dovecote {
     session: Session,
     /// Turns by the handles of their frames.
     handles: BTreeMap<u32, TurnId>,
+    /// The model that is asked, and its question so far; none: texts are spoken.
+    asked: Option<(String, String)>,
 }
 
 impl Dovecote {
-    async fn connect(target: &Target, is_eager: bool) -> Result<Self, ClientError> {
+    async fn connect(
+        target: &Target,
+        model: Option<&str>,
+        is_eager: bool,
+    ) -> Result<Self, ClientError> {
         let flow = is_eager.then_some(Flow { max_ahead_ms: FAR_AHEAD_MS });
         let options = SessionOptions { flow, ..SessionOptions::default() };
         let session = Session::connect(target, &options).await?;
-        Ok(Self { session, handles: BTreeMap::new() })
+        let asked = model.map(|model| (model.to_owned(), String::new()));
+        Ok(Self { session, handles: BTreeMap::new(), asked })
+    }
+
+    async fn begin(&mut self, turn: TurnId) -> Result<(), ClientError> {
+        match &mut self.asked {
+            // A context that answers is opened with its question.
+            Some((_, question)) => question.clear(),
+            None => self.session.open(&name(turn), &Opening::default()).await?,
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, turn: TurnId, text: &str) -> Result<(), ClientError> {
+        match &mut self.asked {
+            Some((_, question)) => question.push_str(text),
+            None => self.session.text(&name(turn), text).await?,
+        }
+        Ok(())
+    }
+
+    async fn end(&mut self, turn: TurnId) -> Result<(), ClientError> {
+        let Some((model, question)) = &self.asked else {
+            return self.session.end(&name(turn)).await;
+        };
+        let options = ContextOptions {
+            model: Some(model.clone()),
+            seed: Some(turn.into()),
+            ..ContextOptions::default()
+        };
+        let messages = serde_json::json!([{"role": "user", "content": question}]);
+        let opening = Opening { options, messages: Some(messages), ..Opening::default() };
+        self.session.open(&name(turn), &opening).await
     }
 
     async fn next(&mut self) -> Result<Signal, Broken> {
@@ -209,6 +261,7 @@ impl Dovecote {
                     self.known(opened.handle, &opened.ctx);
                     None
                 }
+                Event::TextDelta(delta) => turn_of(&delta.ctx).map(Signal::Text),
                 Event::Done(done) => turn_of(&done.ctx).map(Signal::Done),
                 Event::Cancelled(cancelled) => turn_of(&cancelled.ctx).map(Signal::Stopped),
                 // The listener is estimated, and a little ahead of what was sent is no harm.

@@ -1,10 +1,12 @@
-//! A line of OpenAI's speech requests: a turn is one request, sent when its text is complete; a barge-in drops the connection.
+//! A line of OpenAI's requests, of speech or of chat completions: a turn is one request, sent when its text is complete; a barge-in
+//! drops the connection.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::events::{Events, Said};
 use super::{Broken, Signal, TurnId, broken, sounding};
 use crate::client::Target;
 use crate::commands::bench::turn::Sound;
@@ -15,6 +17,8 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 /// A line.
 pub(in crate::commands::bench) struct OpenAi {
     target: Target,
+    /// The model that is asked; none: texts are spoken.
+    model: Option<String>,
     turn: TurnId,
     text: String,
     answer: Option<Answer>,
@@ -26,14 +30,17 @@ struct Answer {
     stream: TcpStream,
     bytes: Vec<u8>,
     has_head: bool,
+    /// What a model says; none: the body is sound.
+    events: Option<Events>,
     /// Pieces and bytes of sound so far.
     heard: (u64, u64),
 }
 
 impl OpenAi {
-    pub(super) fn new(target: &Target) -> Self {
-        let target = target.clone().at("/v1/audio/speech");
-        Self { target, turn: 0, text: String::new(), answer: None, stopped: None }
+    pub(super) fn new(target: &Target, model: Option<&str>) -> Self {
+        let path = if model.is_some() { "/v1/chat/completions" } else { "/v1/audio/speech" };
+        let (target, model) = (target.clone().at(path), model.map(str::to_owned));
+        Self { target, model, turn: 0, text: String::new(), answer: None, stopped: None }
     }
 
     pub(super) fn begin(&mut self, turn: TurnId) {
@@ -46,9 +53,16 @@ impl OpenAi {
     }
 
     pub(super) async fn end(&mut self) -> Result<(), Broken> {
-        let body = serde_json::json!({
-            "model": "bench", "input": self.text, "voice": "alloy", "response_format": "pcm",
-        });
+        let body = match &self.model {
+            None => serde_json::json!({
+                "model": "bench", "input": self.text, "voice": "alloy", "response_format": "pcm",
+            }),
+            Some(model) => serde_json::json!({
+                "model": model, "stream": true, "seed": self.turn, "modalities": ["text", "audio"],
+                "audio": {"voice": "alloy", "format": "pcm16"},
+                "messages": [{"role": "user", "content": self.text}],
+            }),
+        };
         let (body, address) = (body.to_string(), self.target.address());
         let key = self.target.key().map(|key| format!("Authorization: Bearer {key}\r\n"));
         let head = format!(
@@ -61,7 +75,9 @@ impl OpenAi {
         let mut stream = TcpStream::connect(&address).await.map_err(broken)?;
         stream.set_nodelay(true).map_err(broken)?;
         stream.write_all(format!("{head}{body}").as_bytes()).await.map_err(broken)?;
-        self.answer = Some(Answer { stream, bytes: Vec::new(), has_head: false, heard: (0, 0) });
+        let events = self.model.is_some().then(Events::default);
+        let (bytes, has_head, heard) = (Vec::new(), false, (0, 0));
+        self.answer = Some(Answer { stream, bytes, has_head, events, heard });
         Ok(())
     }
 
@@ -83,6 +99,7 @@ impl OpenAi {
                     self.answer = None;
                     return Ok(Signal::Refused { turn, why, retry_after });
                 }
+                Some(Piece::Text) => return Ok(Signal::Text(self.turn)),
                 Some(Piece::Sound(sound)) => return Ok(Signal::Sound(self.turn, sound)),
                 Some(Piece::End) => {
                     self.answer = None;
@@ -107,6 +124,7 @@ impl OpenAi {
 /// What an answer has next.
 #[derive(Debug, PartialEq)]
 enum Piece {
+    Text,
     Sound(Sound),
     End,
     Refused(String),
@@ -115,35 +133,62 @@ enum Piece {
 impl Answer {
     /// The next piece, if it is there as a whole.
     fn piece(&mut self) -> Result<Option<Piece>, Broken> {
-        if !self.has_head {
-            let Some(end) = find(&self.bytes, b"\r\n\r\n") else {
-                let is_long = self.bytes.len() > HEAD_BYTES_MAX;
-                return if is_long { Err(Broken("no HTTP".to_owned())) } else { Ok(None) };
-            };
-            let head: Vec<u8> = self.bytes.drain(..end + 4).collect();
-            let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
-            let status = head.split(' ').nth(1).unwrap_or_default();
-            if status != "200" {
-                return Ok(Some(Piece::Refused(format!("http {status}"))));
-            }
-            if !head.contains("transfer-encoding: chunked") {
-                return Err(Broken("the answer comes in one piece".to_owned()));
-            }
-            self.has_head = true;
+        if !self.has_head
+            && let Some(refused) = self.head()?
+        {
+            return Ok(Some(refused));
         }
-        let Some((length, begin)) = chunk(&self.bytes)? else { return Ok(None) };
-        if self.bytes.len() < begin.saturating_add(length).saturating_add(2) {
+        if !self.has_head {
             return Ok(None);
         }
-        self.bytes.drain(..begin + length + 2);
-        if length == 0 {
-            return Ok(Some(Piece::End));
+        loop {
+            if let Some(said) = self.events.as_mut().and_then(Events::next) {
+                return Ok(Some(match said {
+                    Said::Text => Piece::Text,
+                    Said::Sound(bytes) => self.sound(bytes),
+                    Said::Refused(code) => Piece::Refused(code),
+                }));
+            }
+            let Some((length, begin)) = chunk(&self.bytes)? else { return Ok(None) };
+            if self.bytes.len() < begin.saturating_add(length).saturating_add(2) {
+                return Ok(None);
+            }
+            let chunk: Vec<u8> = self.bytes.drain(..begin + length + 2).collect();
+            if length == 0 {
+                return Ok(Some(Piece::End));
+            }
+            match &mut self.events {
+                Some(events) => events.push(&chunk[begin..begin + length])?,
+                None => return Ok(Some(self.sound(length as u64))),
+            }
         }
+    }
+
+    /// Reads the head, if it is there as a whole. Returns why the request was refused, if it was.
+    fn head(&mut self) -> Result<Option<Piece>, Broken> {
+        let Some(end) = find(&self.bytes, b"\r\n\r\n") else {
+            let is_long = self.bytes.len() > HEAD_BYTES_MAX;
+            return if is_long { Err(Broken("no HTTP".to_owned())) } else { Ok(None) };
+        };
+        let head: Vec<u8> = self.bytes.drain(..end + 4).collect();
+        let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+        let status = head.split(' ').nth(1).unwrap_or_default();
+        if status != "200" {
+            return Ok(Some(Piece::Refused(format!("http {status}"))));
+        }
+        if !head.contains("transfer-encoding: chunked") {
+            return Err(Broken("the answer comes in one piece".to_owned()));
+        }
+        self.has_head = true;
+        Ok(None)
+    }
+
+    /// So many more bytes of sound.
+    fn sound(&mut self, bytes: u64) -> Piece {
         let (seq, at) = self.heard;
-        let end = at + length as u64;
+        let end = at + bytes;
         self.heard = (seq + 1, end);
-        let sound = Sound { seq, count: 1, from: sounding(at), to: sounding(end) };
-        Ok(Some(Piece::Sound(sound)))
+        Piece::Sound(Sound { seq, count: 1, from: sounding(at), to: sounding(end) })
     }
 }
 
