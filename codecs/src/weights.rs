@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use half::slice::HalfFloatSliceExt;
 use safetensors::{Dtype, SafeTensors};
 
-pub use save::{FILE_BYTES, Outgoing, SaveError, SaveOptions, save};
+pub use save::{FILE_BYTES, Outgoing, SaveError, SaveOptions, save, size};
 
 /// Why a part of a model could not be loaded. Every variant names the file.
 #[derive(Debug, thiserror::Error)]
@@ -174,6 +174,32 @@ impl Weights {
     pub fn f32(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
         let place = self.checked(name, shape)?;
         self.floats(name, place, place.bytes.clone())
+    }
+
+    /// Looks for a value of a float tensor that is not finite as `f32`, or `narrow` as bf16; integers have none.
+    ///
+    /// # Errors
+    /// The tensor is missing, or has such a value.
+    fn check_finite(&self, name: &str, narrow: bool) -> Result<(), LoadError> {
+        let place = self.place(name)?;
+        let shard = &self.shards[place.shard];
+        let bytes = &shard.map[place.bytes.clone()];
+        let halves = || bytes.chunks_exact(2).map(|b| u16::from_le_bytes(le(b)));
+        let wide = || bytes.chunks_exact(4).map(|b| f32::from_le_bytes(le(b)));
+        let broken = match place.dtype {
+            Dtype::F32 if narrow => wide().position(|v| !half::bf16::from_f32(v).is_finite()),
+            Dtype::F32 => wide().position(|v| !v.is_finite()),
+            Dtype::F16 => halves().position(|bits| !half::f16::from_bits(bits).is_finite()),
+            Dtype::BF16 => halves().position(|bits| !half::bf16::from_bits(bits).is_finite()),
+            _ => None,
+        };
+        match broken {
+            None => Ok(()),
+            Some(at) => {
+                let reason = format!("value {at} is not a finite number");
+                Err(LoadError::tensor(&shard.file, self.full(name), reason))
+            }
+        }
     }
 
     /// Neighbouring rows (first axis) of a float matrix.

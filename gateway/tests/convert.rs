@@ -84,6 +84,23 @@ fn what_cannot_be_converted_is_told_with_its_file() {
 }
 
 #[test]
+fn a_dry_run_tells_what_would_become_of_every_tensor_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = fixture("speechlm_tiny/bagpiper");
+    let fixed = ["convert", &source, "made", "--name", "m", "--license", "l", "--dry-run"];
+    let output = run(dovecote(folder.path()).args(fixed));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let told = |fate: &str| text.lines().filter(|line| line.starts_with(fate)).count();
+    let bytes = std::fs::read(format!("{source}/model.safetensors")).unwrap();
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap().len();
+    assert_eq!(told("left out: vocab_weight"), 1, "{text}");
+    assert_eq!(told("model: adaptor."), 2, "{text}");
+    assert_eq!(told("model: ") + told("left out: "), tensors, "{text}");
+    assert!(!folder.path().join("made").exists());
+}
+
+#[test]
 fn several_bundles_are_checked_each_and_together() {
     let folder = tempfile::tempdir().unwrap();
     let check = |bundles: &[&str], more: &[&str]| {

@@ -7,6 +7,7 @@
 //! ```
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -57,19 +58,31 @@ pub enum SaveError {
     },
 }
 
-/// Writes tensors into a folder that is there; `written` hears of the bytes of each file that is done. Returns how many bytes all
-/// have.
+/// Bytes that tensors will have when they are written.
 ///
 /// # Errors
-/// A tensor that is missing, a file that cannot be written.
+/// A tensor that is missing.
+pub fn size(tensors: &[Outgoing<'_>], options: SaveOptions) -> Result<usize, LoadError> {
+    let views = views(tensors, options.narrow)?;
+    Ok(views.iter().map(|(_, view)| view.data_len()).sum())
+}
+
+/// Writes tensors into a folder that is there; `written` hears of the bytes of each tensor. Returns how many bytes all have.
+///
+/// # Errors
+/// A tensor that is missing or has a value that is not finite, a file that cannot be written.
 pub fn save(
     folder: &Path,
     tensors: &[Outgoing<'_>],
     options: SaveOptions,
     written: &mut dyn FnMut(usize),
 ) -> Result<usize, SaveError> {
+    let told = RefCell::new(written);
     let files = share(views(tensors, options.narrow)?, options.file_bytes);
     let (count, mut total, mut index) = (files.len(), 0, BTreeMap::new());
+    for tensor in tensors {
+        tensor.weights.check_finite(&tensor.from, options.narrow)?;
+    }
     for (number, views) in files.into_iter().enumerate() {
         let name = match count {
             1 => "model.safetensors".to_owned(),
@@ -78,10 +91,10 @@ pub fn save(
         let file = folder.join(&name);
         let bytes: usize = views.iter().map(|(_, v)| v.data_len()).sum();
         index.extend(views.iter().map(|(tensor, _)| (tensor.clone(), name.clone())));
+        let views = views.into_iter().map(|(name, view)| (name, Told { view, told: &told }));
         serialize_to_file(views, None, &file)
             .map_err(|e| SaveError::Write { file, reason: e.to_string() })?;
         total += bytes;
-        written(bytes);
     }
     if count > 1 {
         let file = folder.join("model.safetensors.index.json");
@@ -98,6 +111,31 @@ struct Written<'a> {
     narrow: bool,
     shape: &'a [usize],
     bytes: &'a [u8],
+}
+
+/// One whose bytes are told of when they are asked for.
+struct Told<'a, 'w, 'c> {
+    view: Written<'a>,
+    told: &'w RefCell<&'c mut dyn FnMut(usize)>,
+}
+
+impl View for Told<'_, '_, '_> {
+    fn dtype(&self) -> Dtype {
+        self.view.dtype()
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.view.shape()
+    }
+
+    fn data(&self) -> Cow<'_, [u8]> {
+        (self.told.borrow_mut())(self.view.data_len());
+        self.view.data()
+    }
+
+    fn data_len(&self) -> usize {
+        self.view.data_len()
+    }
 }
 
 fn views<'a>(
@@ -178,12 +216,15 @@ mod tests {
         let from = Weights::open(Path::new(FIXTURE)).unwrap();
         for file_bytes in [FILE_BYTES, 100_000, 1] {
             let dir = tempfile::tempdir().unwrap();
-            let mut files = Vec::new();
+            let mut told = Vec::new();
             let options = SaveOptions { narrow: false, file_bytes };
-            let total = save(dir.path(), &outgoing(&from), options, &mut |bytes| files.push(bytes))
-                .unwrap();
-            assert_eq!(files.iter().sum::<usize>(), total);
-            assert!(file_bytes == FILE_BYTES || files.len() > 1);
+            let total =
+                save(dir.path(), &outgoing(&from), options, &mut |bytes| told.push(bytes)).unwrap();
+            assert_eq!(told.iter().sum::<usize>(), total);
+            assert_eq!(size(&outgoing(&from), options).unwrap(), total);
+            assert_eq!(told.len(), from.names().count(), "each tensor is told of");
+            let files = std::fs::read_dir(dir.path()).unwrap().count();
+            assert!(file_bytes == FILE_BYTES || files > 1);
             let read = Weights::open(dir.path()).unwrap().with_prefix("x.");
             assert!(read.names().eq(from.names()));
             for name in from.names() {
@@ -209,6 +250,29 @@ mod tests {
         let length = |file: &Path| std::fs::metadata(file).unwrap().len();
         let narrowed = length(&dir.path().join("model.safetensors"));
         assert!(narrowed < length(Path::new(FIXTURE)) * 6 / 10);
+    }
+
+    #[test]
+    fn a_value_that_is_not_finite_is_told_by_its_tensor_before_anything_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("broken.safetensors");
+        for (value, narrow) in [(f32::NAN, false), (f32::NEG_INFINITY, true), (f32::MAX, true)] {
+            let numbers: Vec<u8> =
+                [0.5, value].iter().flat_map(|v: &f32| v.to_le_bytes()).collect();
+            let view = safetensors::tensor::TensorView::new(Dtype::F32, vec![2], &numbers).unwrap();
+            std::fs::write(&file, safetensors::serialize([("a.b", view)], None).unwrap()).unwrap();
+            let from = Weights::open(&file).unwrap();
+            let out = [Outgoing { name: "x".into(), weights: &from, from: "a.b".into() }];
+            let options = SaveOptions { narrow, file_bytes: FILE_BYTES };
+            let target = tempfile::tempdir().unwrap();
+            let text = save(target.path(), &out, options, &mut |_| ()).unwrap_err().to_string();
+            let says = "broken.safetensors: tensor `a.b`: value 1 is not a finite number";
+            assert!(text.ends_with(says), "{text}");
+            assert_eq!(std::fs::read_dir(target.path()).unwrap().count(), 0);
+            // The largest number is finite as long as it is not rounded.
+            let wide = SaveOptions { narrow: false, ..options };
+            assert_eq!(save(target.path(), &out, wide, &mut |_| ()).is_ok(), value == f32::MAX);
+        }
     }
 
     #[test]

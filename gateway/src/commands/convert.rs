@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 
-use engine::bundle::speech::{Convert, convert};
+use engine::StartError;
+use engine::bundle::speech::{Convert, Copied, Survey, convert, survey};
 
 use super::progress::Progress;
 use super::{CommandError, print};
@@ -33,6 +34,9 @@ pub struct Args {
     /// Store wider floats as bf16: half the size
     #[arg(long)]
     bf16: bool,
+    /// Write nothing; say of each tensor what would become of it, and which are missing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Converts, and says what became of it on standard output.
@@ -40,6 +44,9 @@ pub struct Args {
 /// # Errors
 /// What is wrong with the checkpoint, by file and field or tensor, or which file cannot be written.
 pub fn run(args: &Args) -> Result<(), CommandError> {
+    if args.dry_run {
+        return tell_all(&survey(&args.source).map_err(StartError::from)?);
+    }
     let kind = args.codec_kind.as_deref().map(str::parse).transpose();
     let kind = kind.map_err(|e| CommandError::Usage(format!("--codec-kind: {e}")))?;
     let to = Convert {
@@ -50,7 +57,8 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         narrow: args.bf16,
     };
     let progress = Progress::writing(io::stderr().is_terminal());
-    let done = convert(&args.source, &args.target, &to, &mut |bytes| progress.came(bytes as i64))?;
+    let mut copied = |copied: Copied| progress.loaded(copied.bytes, copied.total);
+    let done = convert(&args.source, &args.target, &to, &mut copied)?;
     progress.finish();
     let mib = done.bytes as f64 / f64::from(1 << 20);
     let mut text = format!("{}: {}, {mib:.0} MiB\n", args.target.display(), done.kind);
@@ -58,4 +66,22 @@ pub fn run(args: &Args) -> Result<(), CommandError> {
         text += &format!("left out: {group} ({tensors} tensors)\n");
     }
     print(&text)
+}
+
+/// A line for each tensor. Fails where one keeps the checkpoint from being converted.
+fn tell_all(survey: &Survey) -> Result<(), CommandError> {
+    let lists = [
+        ("model", &survey.read),
+        ("audio", &survey.moved),
+        ("left out", &survey.left_out),
+        ("missing", &survey.missing),
+        ("other shape", &survey.misshapen),
+        ("unknown", &survey.unknown),
+    ];
+    let lines = lists.iter().flat_map(|(fate, names)| names.iter().map(move |n| (fate, n)));
+    print(&lines.map(|(fate, name)| format!("{fate}: {name}\n")).collect::<String>())?;
+    match survey.faults() {
+        0 => Ok(()),
+        faults => Err(CommandError::Unfit { faults }),
+    }
 }

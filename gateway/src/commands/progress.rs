@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::speed::Stopwatch;
 
 const LOADING: &str = "loading  [{bar:40}] {human_pos} of {human_len} parameters";
-const WRITING: &str = "writing {spinner} {binary_bytes}";
+const WRITING: &str = "writing  [{bar:40}] {binary_bytes} of {binary_total_bytes}, {eta} left";
 const FETCHING: &str = "fetching [{bar:40}] {binary_bytes} of {binary_total_bytes}, {eta} left";
 const SPEAKING: &str = "speaking {spinner} {msg}";
 

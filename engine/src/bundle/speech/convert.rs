@@ -3,7 +3,7 @@
 //! ```text
 //! SRC/ config.json, weights [, tokenizer.json]       DST/ dovecote.json tokenizer.json
 //!                                               ->        model/   what the model reads
-//! CODEC/ config.json, weights                             codec/
+//! CODEC/ config.json or .yaml, weights                    codec/
 //!                                                         audio/   the tower that hears, where the checkpoint has one
 //! ```
 
@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use codecs::streaming;
 use codecs::weights::{
-    FILE_BYTES, LoadError, Outgoing, SaveError, SaveOptions, Weights, read_json, save,
+    FILE_BYTES, LoadError, Outgoing, SaveError, SaveOptions, Weights, read_json, read_text, save,
+    size,
 };
 use serde_json::{Map, Value, json};
 
@@ -21,10 +22,13 @@ use crate::bundle::{MANIFEST, TOKENIZER};
 use crate::models::speech::{Audit, open_model};
 
 /// Reads what the tower makes of sound; it stays with the model.
-const ADAPTOR: &str = "adaptor.";
+pub(super) const ADAPTOR: &str = "adaptor.";
 /// Where a Bagpiper checkpoint has its tower, and its configuration has the tower's.
-const TOWER: &str = "multimodal_io_dict.continuous_audio.model.audio_tower.";
+pub(super) const TOWER: &str = "multimodal_io_dict.continuous_audio.model.audio_tower.";
 const TOWER_CONFIG: &str = "audio_config";
+const CONFIG: &str = "config.json";
+/// What ESPnet calls its configurations.
+const YAML: [&str; 2] = ["config.yaml", "config.yml"];
 /// Symbols of the tasks in the released checkpoints of OpusLM and its dialogue model.
 const TASKS: [(Task, u32); 7] = [
     (Task::TextLm, 64),
@@ -92,8 +96,17 @@ pub enum ConvertError {
     NotEmpty(PathBuf),
 }
 
-/// Converts the checkpoint in `source`; `written` hears of bytes as files are done. What was written when it fails stays, without a
-/// manifest: no bundle.
+/// How far the writing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Copied {
+    /// Bytes of tensors that were written.
+    pub bytes: usize,
+    /// Bytes that all of them have.
+    pub total: usize,
+}
+
+/// Converts the checkpoint in `source`; `copied` hears of each tensor as it is written. What was written when it fails stays, without
+/// a manifest: no bundle.
 ///
 /// # Errors
 /// See [`ConvertError`].
@@ -101,10 +114,10 @@ pub fn convert(
     source: &Path,
     target: &Path,
     to: &Convert,
-    written: &mut dyn FnMut(usize),
+    copied: &mut dyn FnMut(Copied),
 ) -> Result<Converted, ConvertError> {
     let (config, weights) = open_model(source)?;
-    let file = source.join("config.json");
+    let file = source.join(CONFIG);
     let kind = kind_of(&config).ok_or_else(|| {
         LoadError::field(
             &file,
@@ -116,64 +129,103 @@ pub fn convert(
     make_folder(target)?;
     let audit = Audit::new(&weights, &config);
     let options = SaveOptions { narrow: to.narrow, file_bytes: FILE_BYTES };
-    let own = |name: &&String| audit.needed.contains(name) || name.starts_with(ADAPTOR);
     let all: Vec<String> = weights.names().map(str::to_owned).collect();
-    let model = target.join("model");
-    let mut bytes = write_part(&model, &weights, all.iter().filter(own), "", options, written)?;
-    copy(&file, &model.join("config.json"))?;
-    let hears = said.get(TOWER_CONFIG).filter(|_| all.iter().any(|n| n.starts_with(TOWER)));
-    if let Some(tower) = hears {
-        let (folder, own) = (target.join("audio"), |name: &&String| name.starts_with(TOWER));
-        bytes += write_part(&folder, &weights, all.iter().filter(own), TOWER, options, written)?;
-        write(&folder.join("config.json"), tower)?;
+    let own = |name: &&String| audit.needed.contains(name) || name.starts_with(ADAPTOR);
+    let own = all.iter().filter(own);
+    let mut parts = vec![Part::new(target.join("model"), &weights, own, "", options)];
+    let tower = tower_of(source, &weights)?;
+    if tower.is_some() {
+        let own = all.iter().filter(|name| name.starts_with(TOWER));
+        parts.push(Part::new(target.join("audio"), &weights, own, TOWER, options));
     }
-    if let Some((codec, _)) = &to.codec {
-        bytes += write_codec(codec, &target.join("codec"), options, written)?;
+    let codec = to.codec.as_ref().map(|(folder, _)| open_codec(folder)).transpose()?;
+    if let Some((weights, _)) = &codec {
+        let names: Vec<String> = weights.names().map(str::to_owned).collect();
+        // It is a small part, and every sample is as exact as its tensors are.
+        let options = SaveOptions { narrow: false, ..options };
+        parts.push(Part::new(target.join("codec"), weights, names.iter(), "", options));
+    }
+    let bytes = write_parts(&parts, copied)?;
+    copy(&file, &target.join("model").join(CONFIG))?;
+    if let Some(tower) = &tower {
+        write(&target.join("audio").join(CONFIG), tower)?;
+    }
+    if let Some((_, config)) = &codec {
+        write(&target.join("codec").join(CONFIG), config)?;
     }
     let tokenizer = to.tokenizer.clone().unwrap_or_else(|| source.join(TOKENIZER));
     copy(&tokenizer, &target.join(TOKENIZER))?;
-    let manifest = manifest(kind, to, &said, hears.is_some());
+    let manifest = manifest(kind, to, &said, tower.is_some());
     write(&target.join(MANIFEST), &manifest)?;
     SpeechBundle::open(target)?;
     let left = |(group, _): &(String, usize)| {
-        let moved = hears.is_some() && TOWER.starts_with(group.as_str());
+        let moved = tower.is_some() && TOWER.starts_with(group.as_str());
         !(moved || group.starts_with(ADAPTOR))
     };
     let left_out = audit.unused_groups().into_iter().filter(left).collect();
     Ok(Converted { kind, bytes, left_out })
 }
 
-/// Writes tensors without the beginning `prefix` of their names.
-fn write_part<'a>(
-    folder: &Path,
-    weights: &Weights,
-    names: impl Iterator<Item = &'a String>,
-    prefix: &str,
-    options: SaveOptions,
-    written: &mut dyn FnMut(usize),
-) -> Result<usize, ConvertError> {
-    make_folder(folder)?;
-    let out = |name: &String| Outgoing {
-        name: name.strip_prefix(prefix).unwrap_or(name).to_owned(),
-        weights,
-        from: name.clone(),
-    };
-    let tensors: Vec<Outgoing<'_>> = names.map(out).collect();
-    Ok(save(folder, &tensors, options, written)?)
+/// The configuration of the tower that a checkpoint hears with, if it has one.
+pub(super) fn tower_of(source: &Path, weights: &Weights) -> Result<Option<Value>, LoadError> {
+    let mut said: Map<String, Value> = read_json(&source.join(CONFIG))?;
+    Ok(said.remove(TOWER_CONFIG).filter(|_| weights.names().any(|n| n.starts_with(TOWER))))
 }
 
-/// The codec's tensors stay as exact as they are: it is a small part, and every sample is as exact as they are.
-fn write_codec(
-    from: &Path,
-    folder: &Path,
+/// The codec's tensors and its configuration, which may be one of ESPnet's in YAML.
+fn open_codec(folder: &Path) -> Result<(Weights, Value), LoadError> {
+    let weights = Weights::open(&crate::models::speech::weight_file(folder)?)?;
+    let file = folder.join(CONFIG);
+    let yaml = YAML.map(|name| folder.join(name)).into_iter().find(|file| file.is_file());
+    let Some(yaml) = yaml.filter(|_| !file.is_file()) else {
+        return Ok((weights, read_json(&file)?));
+    };
+    let said: Map<String, Value> = serde_saphyr::from_str(&read_text(&yaml)?)
+        .map_err(|e| LoadError::malformed(&yaml, e.to_string()))?;
+    // All else in it is of training.
+    let own = said.into_iter().filter(|(name, _)| name == "codec" || name == "codec_conf");
+    Ok((weights, Value::Object(own.collect())))
+}
+
+/// Tensors that become files of a folder.
+struct Part<'a> {
+    folder: PathBuf,
+    tensors: Vec<Outgoing<'a>>,
     options: SaveOptions,
-    written: &mut dyn FnMut(usize),
-) -> Result<usize, ConvertError> {
-    let weights = Weights::open(&crate::models::speech::weight_file(from)?)?;
-    let names: Vec<String> = weights.names().map(str::to_owned).collect();
-    let options = SaveOptions { narrow: false, ..options };
-    let bytes = write_part(folder, &weights, names.iter(), "", options, written)?;
-    copy(&from.join("config.json"), &folder.join("config.json"))?;
+}
+
+impl<'a> Part<'a> {
+    /// Tensors without the beginning `prefix` of their names.
+    fn new<'n>(
+        folder: PathBuf,
+        weights: &'a Weights,
+        names: impl Iterator<Item = &'n String>,
+        prefix: &str,
+        options: SaveOptions,
+    ) -> Self {
+        let out = |name: &String| Outgoing {
+            name: name.strip_prefix(prefix).unwrap_or(name).to_owned(),
+            weights,
+            from: name.clone(),
+        };
+        Self { folder, tensors: names.map(out).collect(), options }
+    }
+}
+
+/// Writes all of them. Returns how many bytes they have.
+fn write_parts(parts: &[Part<'_>], copied: &mut dyn FnMut(Copied)) -> Result<usize, ConvertError> {
+    let (mut bytes, mut total) = (0, 0);
+    for part in parts {
+        total += size(&part.tensors, part.options)?;
+    }
+    for part in parts {
+        make_folder(&part.folder)?;
+        let mut written = |more| {
+            bytes += more;
+            copied(Copied { bytes, total });
+        };
+        save(&part.folder, &part.tensors, part.options, &mut written)?;
+    }
     Ok(bytes)
 }
 
@@ -249,9 +301,13 @@ mod tests {
         ] {
             let (source, target) =
                 (fixture("speechlm_tiny").join(model), tempfile::tempdir().unwrap());
-            let mut heard = 0;
-            let done = convert(&source, target.path(), &to(codec), &mut |b| heard += b).unwrap();
-            assert_eq!((done.kind.name(), done.bytes, done.left_out), (model, heard, left));
+            let mut heard = Vec::new();
+            let done = convert(&source, target.path(), &to(codec), &mut |c| heard.push(c)).unwrap();
+            let last = heard.last().unwrap();
+            assert_eq!((done.kind.name(), done.left_out), (model, left));
+            assert_eq!((last.bytes, last.total), (done.bytes, done.bytes));
+            // Each tensor is heard of, and the whole is known from the first on.
+            assert!(heard.len() > 20 && heard.iter().all(|c| c.total == done.bytes));
             let bundle = SpeechBundle::open(target.path()).unwrap();
             let SpeechBundle { manifest, .. } = &bundle;
             assert_eq!((manifest.tasks.len(), manifest.name.as_str()), (tasks, "converted"));
@@ -297,6 +353,63 @@ mod tests {
         assert_eq!(written, config[TOWER_CONFIG]);
         let adaptor = open_model(&bundle.model_folder()).unwrap().1;
         assert!(adaptor.names().any(|n| n.starts_with(ADAPTOR)));
+    }
+
+    #[test]
+    fn a_codec_of_espnet_comes_with_its_configuration_in_yaml() {
+        let (source, codec) = (fixture("speechlm_tiny/opuslm"), tempfile::tempdir().unwrap());
+        let target = tempfile::tempdir().unwrap();
+        let weights = fixture("dac_tiny/espnet/model.safetensors");
+        fs::copy(weights, codec.path().join("model.safetensors")).unwrap();
+        let json: Value = read_json(&fixture("dac_tiny/espnet/config.json")).unwrap();
+        let generator = json["codec_conf"]["generator_params"].as_object().unwrap();
+        // Block style, as ESPnet writes it, among what is of training.
+        let mut yaml =
+            "optim: adamw\ncodec: dac\ncodec_conf:\n    sampling_rate: 16000\n".to_owned();
+        yaml += "    generator_params:\n";
+        for (name, value) in generator {
+            match value {
+                Value::Array(items) => {
+                    yaml += &format!("        {name}:\n");
+                    items.iter().for_each(|item| yaml += &format!("        - {item}\n"));
+                }
+                Value::String(text) => yaml += &format!("        {name}: {text}\n"),
+                value => yaml += &format!("        {name}: {value}\n"),
+            }
+        }
+        yaml += "token_list:\n- <pad>\n- <unk>\nversion: '202511'\n";
+        fs::write(codec.path().join("config.yaml"), yaml).unwrap();
+        let to = Convert { codec: Some((codec.path().to_owned(), None)), ..to("none") };
+        convert(&source, target.path(), &to, &mut |_| ()).unwrap();
+        let written: Value = read_json(&target.path().join("codec/config.json")).unwrap();
+        assert_eq!(written, json);
+
+        fs::write(codec.path().join("config.yaml"), "codec: [dac").unwrap();
+        let again = tempfile::tempdir().unwrap();
+        let text = convert(&source, again.path(), &to, &mut |_| ()).unwrap_err().to_string();
+        assert!(text.contains("config.yaml"), "{text}");
+        assert!(!again.path().join(MANIFEST).exists());
+    }
+
+    #[test]
+    fn a_checkpoint_with_broken_numbers_becomes_no_bundle() {
+        let (source, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let fixture = fixture("speechlm_tiny/opuslm");
+        fs::copy(fixture.join("config.json"), source.path().join("config.json")).unwrap();
+        let mut bytes = fs::read(fixture.join("model.safetensors")).unwrap();
+        let end = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let header: Value = serde_json::from_slice(&bytes[8..end]).unwrap();
+        let name = "corelm.lm_head.weight";
+        let start = end + header[name]["data_offsets"][0].as_u64().unwrap() as usize;
+        let wide = if header[name]["dtype"] == "F32" { 4 } else { 2 };
+        // The third number, all bits of it: not a number in any width.
+        bytes[start + 2 * wide..start + 3 * wide].fill(0xff);
+        fs::write(source.path().join("model.safetensors"), bytes).unwrap();
+        let text = convert(source.path(), target.path(), &to("dac_tiny/espnet"), &mut |_| ())
+            .unwrap_err()
+            .to_string();
+        assert!(text.contains(name) && text.contains("value 2 is not a finite number"), "{text}");
+        assert!(!target.path().join(MANIFEST).exists());
     }
 
     #[test]

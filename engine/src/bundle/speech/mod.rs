@@ -10,6 +10,7 @@
 mod convert;
 mod load;
 mod manifest;
+mod survey;
 mod text;
 
 use std::ops::Range;
@@ -20,11 +21,12 @@ use codecs::streaming;
 use codecs::units::CENTRES;
 use codecs::weights::{LoadError, Weights};
 
-pub use convert::{Convert, ConvertError, Converted, convert};
+pub use convert::{Convert, ConvertError, Converted, Copied, convert};
 pub use load::{Inspected, LoadOptions, Speech};
 pub use manifest::{
     AudioInput, CodecEntry, FAMILY, Kind, SpeechManifest, SpeechSampling, Task, VoiceEntry,
 };
+pub use survey::{Survey, survey};
 pub use text::{TextError, TextIds};
 
 use super::voices;

@@ -17,12 +17,21 @@ const TRAINED: &str = "module.";
 /// A file that is missing or damaged, no weights or several, a configuration that does not hold, tensors that are missing or of
 /// another shape, or that the model does not have.
 pub fn open_model(folder: &Path) -> Result<(SpeechConfig, Weights), LoadError> {
+    let (config, weights) = open_unchecked(folder)?;
+    Audit::new(&weights, &config).check(&weights)?;
+    Ok((config, weights))
+}
+
+/// As [`open_model`], whatever tensors there are.
+///
+/// # Errors
+/// A file that is missing or damaged, no weights or several, a configuration that does not hold.
+pub(crate) fn open_unchecked(folder: &Path) -> Result<(SpeechConfig, Weights), LoadError> {
     let config = SpeechConfig::read(&folder.join("config.json"))?;
     let mut weights = Weights::open(&weight_file(folder)?)?;
     if weights.names().any(|name| name.starts_with(TRAINED)) {
         weights = weights.with_prefix(TRAINED);
     }
-    Audit::new(&weights, &config).check(&weights)?;
     Ok((config, weights))
 }
 

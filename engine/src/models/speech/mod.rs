@@ -28,7 +28,7 @@ use crate::streams::Outputs;
 
 pub use audit::Audit;
 pub use checkpoint::open_model;
-pub(crate) use checkpoint::weight_file;
+pub(crate) use checkpoint::{open_unchecked, weight_file};
 pub use config::{Family, SpeechConfig};
 pub use heard::{Clip, Heard};
 
