@@ -10,15 +10,16 @@
 //!
 //! **Prefix cache.** A full block is published under the exact key (its parent, its 16 tokens: ids and positions), so that
 //! a later sequence with the same beginning takes it instead of computing it. Equality is that of the whole key;
-//! a hash only finds it. The parent is named by a node number that is never used twice, so a block that was evicted
+//! a hash only finds it. A large memory has many thousands of blocks, so keys are written short and kept once. The parent is named by a node number that is never used twice, so a block that was evicted
 //! and filled anew is never mistaken for what it was.
 //!
 //! **Two invariants carry the rest.** A published block is never written: sequences write behind their published
 //! blocks only. And who holds a published block holds its parent, the block before it in the same table; tables are let
 //! go from their end, so parents are always younger in the eviction order than their children and eviction takes leaves.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
 
 use crate::batch::BLOCK_TOKENS;
 
@@ -65,7 +66,11 @@ pub struct BlockManager {
     free: Vec<u32>,
     /// Published blocks that no table holds, by the time they were let go.
     unused: AgeList,
-    index: HashMap<Arc<Key>, u32>,
+    /// The published blocks, to be found by their keys.
+    index: HashTable<u32>,
+    hasher: RandomState,
+    /// The key that was asked for last, so that asking takes no new memory.
+    asked: Vec<u8>,
     next_node: u64,
 }
 
@@ -75,9 +80,12 @@ struct Block {
     publication: Option<Publication>,
 }
 
+/// What makes two blocks hold the same keys and values: all that came before, and their own 16 tokens.
 #[derive(Debug, Clone)]
 struct Publication {
-    key: Arc<Key>,
+    parent: u64,
+    /// See [`write`].
+    tokens: Box<[u8]>,
     node: u64,
 }
 
@@ -90,16 +98,6 @@ pub struct Content<'a> {
     pub beside: &'a [u32],
     /// Rotary positions.
     pub positions: &'a [i32],
-}
-
-/// What makes two blocks hold the same keys and values: all that came before, and their own 16 tokens.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
-    parent: u64,
-    ids: [u32; BLOCK_TOKENS],
-    /// Empty where tokens have one id.
-    beside: Box<[u32]>,
-    positions: [i32; BLOCK_TOKENS],
 }
 
 /// The parent of every first block; real nodes start behind it.
@@ -117,7 +115,9 @@ impl BlockManager {
             // Handed out from the end: low numbers first.
             free: (0..total).rev().collect(),
             unused: AgeList::new(total),
-            index: HashMap::new(),
+            index: HashTable::new(),
+            hasher: RandomState::new(),
+            asked: Vec::new(),
             next_node: ROOT + 1,
         }
     }
@@ -160,8 +160,7 @@ impl BlockManager {
         let mut parent = ROOT;
         let whole = ids.len().saturating_sub(1) / BLOCK_TOKENS;
         for i in 0..whole {
-            let key = Key::of(parent, i, content);
-            let Some(&block) = self.index.get(&key) else { break };
+            let Some(block) = self.find(parent, i, content) else { break };
             self.hold(block);
             parent = self.node(block);
             table.blocks.push(block);
@@ -180,14 +179,13 @@ impl BlockManager {
         while (table.published + 1) * BLOCK_TOKENS <= computed {
             let at = table.published;
             let parent = if at == 0 { ROOT } else { self.node(table.blocks[at - 1]) };
-            let key = Key::of(parent, at, content);
-            match self.index.get(&key).copied() {
+            match self.find(parent, at, content) {
                 Some(twin) => {
                     self.hold(twin);
                     let own = std::mem::replace(&mut table.blocks[at], twin);
                     self.let_go(own);
                 }
-                None => self.publish(table.blocks[at], key),
+                None => self.publish(table.blocks[at], parent),
             }
             table.published += 1;
         }
@@ -248,7 +246,7 @@ impl BlockManager {
             }
             if let Some(p) = &block.publication {
                 published += 1;
-                if self.index.get(&p.key).map(|&b| b as usize) != Some(number) {
+                if self.indexed(p.parent, &p.tokens).map(|b| b as usize) != Some(number) {
                     return Err(format!("block {number}: published but not findable"));
                 }
             }
@@ -265,7 +263,7 @@ impl BlockManager {
             let block = self.blocks.get(number as usize);
             let block = block.ok_or_else(|| format!("block {number}: beyond the memory"))?;
             match &block.publication {
-                Some(p) if i < table.published && p.key.parent == parent => parent = p.node,
+                Some(p) if i < table.published && p.parent == parent => parent = p.node,
                 None if i >= table.published && block.refs == 1 => {}
                 _ => return Err(format!("block {number}: wrong in place {i} of its table")),
             }
@@ -280,7 +278,7 @@ impl BlockManager {
             let Some(p) = &self.blocks[number as usize].publication else {
                 return Err(format!("block {number}: cached but not published"));
             };
-            if gone.contains(&p.key.parent) {
+            if gone.contains(&p.parent) {
                 return Err(format!("block {number}: outlives its parent"));
             }
             gone.insert(p.node);
@@ -293,11 +291,31 @@ impl BlockManager {
         publication.expect("asked for a published block only; this is a bug").node
     }
 
-    fn publish(&mut self, block: u32, key: Key) {
-        let key = Arc::new(key);
-        self.index.insert(key.clone(), block);
-        self.blocks[block as usize].publication = Some(Publication { key, node: self.next_node });
-        self.next_node += 1;
+    /// The published block of this content behind `parent`.
+    fn find(&mut self, parent: u64, block: usize, content: Content<'_>) -> Option<u32> {
+        write(&mut self.asked, block, content);
+        self.indexed(parent, &self.asked)
+    }
+
+    fn indexed(&self, parent: u64, tokens: &[u8]) -> Option<u32> {
+        let is_it = |&block: &u32| {
+            let publication = self.blocks[block as usize].publication.as_ref();
+            publication.is_some_and(|p| p.parent == parent && *p.tokens == *tokens)
+        };
+        self.index.find(self.hasher.hash_one((parent, tokens)), is_it).copied()
+    }
+
+    /// Publishes a block of the content that was asked for last, and not found.
+    fn publish(&mut self, block: u32, parent: u64) {
+        let Self { blocks, index, hasher, asked, next_node, .. } = self;
+        let hash = hasher.hash_one((parent, &asked[..]));
+        let tokens = asked.as_slice().into();
+        blocks[block as usize].publication = Some(Publication { parent, tokens, node: *next_node });
+        index.insert_unique(hash, block, |&block| {
+            let publication = blocks[block as usize].publication.as_ref();
+            publication.expect("only published blocks are there; this is a bug").hash(hasher)
+        });
+        *next_node += 1;
     }
 
     fn hold(&mut self, block: u32) {
@@ -341,7 +359,8 @@ impl BlockManager {
         let Some(block) = self.unused.pop_oldest() else { return false };
         let publication = self.blocks[block as usize].publication.take();
         let publication = publication.expect("unused blocks are published; this is a bug");
-        self.index.remove(&publication.key);
+        let entry = self.index.find_entry(publication.hash(&self.hasher), |&b| b == block);
+        entry.expect("published blocks are found by their keys; this is a bug").remove();
         self.free.push(block);
         true
     }
@@ -351,16 +370,39 @@ fn missing(table: &BlockTable, tokens_after: usize) -> usize {
     tokens_after.div_ceil(BLOCK_TOKENS).saturating_sub(table.blocks.len())
 }
 
-impl Key {
-    fn of(parent: u64, block: usize, content: Content<'_>) -> Self {
-        let tokens = block * BLOCK_TOKENS..(block + 1) * BLOCK_TOKENS;
-        let width = content.beside.len() / content.ids.len();
-        let beside = content.beside[tokens.start * width..tokens.end * width].into();
-        let mut key = Self { parent, ids: [0; BLOCK_TOKENS], beside, positions: [0; BLOCK_TOKENS] };
-        key.ids.copy_from_slice(&content.ids[tokens.clone()]);
-        key.positions.copy_from_slice(&content.positions[tokens]);
-        key
+impl Publication {
+    fn hash(&self, hasher: &RandomState) -> u64 {
+        hasher.hash_one((self.parent, &self.tokens[..]))
     }
+}
+
+/// Writes what block `block` of a sequence holds: the position of its first token, how many others do not follow the one
+/// before them, each of these with its place and position; then the ids of the tokens, and those beside them. Numbers are
+/// told apart and as many as those before them say, so what is written alike is alike.
+fn write(into: &mut Vec<u8>, block: usize, content: Content<'_>) {
+    let tokens = block * BLOCK_TOKENS..(block + 1) * BLOCK_TOKENS;
+    let width = content.beside.len() / content.ids.len();
+    let positions = &content.positions[tokens.clone()];
+    let jumps =
+        || (1..BLOCK_TOKENS).filter(|&i| positions[i - 1].checked_add(1) != Some(positions[i]));
+    into.clear();
+    put(into, positions[0].cast_unsigned());
+    put(into, jumps().count() as u32);
+    for at in jumps() {
+        put(into, at as u32);
+        put(into, positions[at].cast_unsigned());
+    }
+    let beside = &content.beside[tokens.start * width..tokens.end * width];
+    content.ids[tokens].iter().chain(beside).for_each(|&id| put(into, id));
+}
+
+/// Writes a number in as few bytes as it needs, seven bits in each; the last byte has no eighth.
+fn put(into: &mut Vec<u8>, mut number: u32) {
+    while number >= 0x80 {
+        into.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    into.push(number as u8);
 }
 
 /// Block numbers in the order they came, each removable in O(1): a ring of links with one extra entry as its knot.

@@ -60,6 +60,22 @@ fn equal_ids_at_other_positions_do_not_match() {
 }
 
 #[test]
+fn blocks_whose_positions_jump_match_their_like_alone() {
+    let mut m = BlockManager::new(8);
+    let (ids, run) = sequence(1, 20);
+    let jumping = |at: usize| -> Vec<i32> {
+        run.iter().enumerate().map(|(i, p)| p + if i < at { 0 } else { 100 }).collect()
+    };
+    let (table, _) = admit(&mut m, &(ids.clone(), jumping(15)));
+    m.release(table);
+    for (positions, tokens) in [(jumping(15), 16), (jumping(14), 0), (run.clone(), 0)] {
+        let (table, matched) = m.match_prefix(content(&ids, &positions));
+        assert_eq!(matched, tokens);
+        m.release(table);
+    }
+}
+
+#[test]
 fn tokens_that_differ_in_a_further_stream_do_not_match() {
     let mut m = BlockManager::new(4);
     let (ids, positions) = sequence(1, 20);
@@ -355,7 +371,7 @@ impl World {
 
 #[derive(Debug, Clone)]
 enum Op {
-    Admit { prefix: u32, shared: usize, own: u32, len: usize },
+    Admit { prefix: u32, shared: usize, own: u32, jump: usize, len: usize },
     Run { at: usize, steps: usize, publish: bool },
     Truncate { at: usize, tokens: usize, tail: u32 },
     Release { at: usize },
@@ -363,8 +379,8 @@ enum Op {
 }
 
 fn op() -> impl Strategy<Value = Op> {
-    let admit = (0..3u32, 0..50usize, 0..3u32, 1..70usize)
-        .prop_map(|(prefix, shared, own, len)| Op::Admit { prefix, shared, own, len });
+    let admit = (0..3u32, 0..50usize, 0..3u32, 0..90usize, 1..70usize)
+        .prop_map(|(prefix, shared, own, jump, len)| Op::Admit { prefix, shared, own, jump, len });
     let run = (0..8usize, 1..40usize, prop::bool::weighted(0.8))
         .prop_map(|(at, steps, publish)| Op::Run { at, steps, publish });
     let truncate = (0..8usize, 0..70usize, 0..3u32).prop_map(|(at, tokens, tail)| Op::Truncate {
@@ -391,8 +407,10 @@ proptest! {
         for op in ops {
             let lives = world.live.len();
             match op {
-                Op::Admit { prefix, shared, own, len } if lives < 8 => {
-                    let token = |i| (if i < shared { prefix } else { 10 + own }, i as i32);
+                Op::Admit { prefix, shared, own, jump, len } if lives < 8 => {
+                    // Positions go on elsewhere from one token on, as they do where a row ends.
+                    let position = |i| i as i32 - if i < jump { 0 } else { 7 };
+                    let token = |i| (if i < shared { prefix } else { 10 + own }, position(i));
                     world.admit((0..len).map(token).collect());
                 }
                 Op::Run { at, steps, publish } if lives > 0 => world.run(at % lives, steps, publish),
