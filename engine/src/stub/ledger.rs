@@ -55,9 +55,11 @@ pub struct ChunkReport {
     pub samples: u64,
 }
 
-pub(super) struct Entry {
-    pub(super) script: Arc<Script>,
-    pub(super) report: ContextReport,
+/// What is known of a context; there may be thousands.
+struct Entry {
+    script: Arc<Script>,
+    /// None where nobody will ask.
+    report: Option<Box<ContextReport>>,
 }
 
 struct Inner {
@@ -110,7 +112,8 @@ impl Ledger {
     }
 
     pub(super) fn reports(&self) -> Vec<ContextReport> {
-        self.open().0.entries.values().map(|e| e.report.clone()).collect()
+        let entries = &self.open().0.entries;
+        entries.values().filter_map(|e| e.report.as_deref().cloned()).collect()
     }
 }
 
@@ -126,7 +129,7 @@ impl Open<'_> {
         if inner.entries.len() >= CONTEXTS_MAX {
             inner.entries.pop_first();
         }
-        let report = ContextReport {
+        let report = || ContextReport {
             number: context.0,
             seed,
             context_hz: super::tones::context_hz(context.0),
@@ -137,6 +140,7 @@ impl Open<'_> {
             chunks: Vec::new(),
             codes: Vec::new(),
         };
+        let report = inner.is_watched.then(|| Box::new(report()));
         inner.entries.insert(context.0, Entry { script: script.clone(), report });
         script
     }
@@ -153,10 +157,7 @@ impl Open<'_> {
 
     /// What is remembered of a context.
     pub(super) fn report(&mut self, context: u64) -> Option<&mut ContextReport> {
-        if !self.0.is_watched {
-            return None;
-        }
-        self.0.entries.get_mut(&context).map(|e| &mut e.report)
+        self.0.entries.get_mut(&context)?.report.as_deref_mut()
     }
 
     /// A chunk of text has reached the model.
