@@ -40,6 +40,11 @@ impl Pacer {
         Self { clock, max_ahead, sent: 0, reported: None, dry_at: None, held: false }
     }
 
+    /// The media clock that positions are on.
+    pub(crate) fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// A packet of this length goes out.
     pub(crate) fn send(&mut self, duration: u64, now: Duration) {
         self.sent += duration;

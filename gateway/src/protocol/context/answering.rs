@@ -48,7 +48,7 @@ impl Waiting {
 impl Context {
     /// The model has written more. It reaches the client in its place among the sound.
     pub(crate) fn wrote(&mut self, text: &str, now: Duration) {
-        self.text.push_str(text);
+        self.record.text.push_str(text);
         self.text_chars += text.chars().count();
         self.first_text_at.get_or_insert(now);
         self.last_text_at = Some(now);
@@ -76,16 +76,16 @@ impl Context {
         // Sound without text has no words.
         if !text.is_empty() {
             answering.speaking = Some(text.clone());
-            self.alignment.chunk(text);
+            self.record.alignment.chunk(text);
             self.settle_marks();
         }
     }
 
     /// It has said all of that.
     pub(crate) fn has_spoken(&mut self) {
-        let end = self.generated;
+        let end = self.record.generated;
         let Some(text) = self.answering.as_mut().and_then(|a| a.speaking.take()) else { return };
-        self.alignment.chunk_end(&text, end);
+        self.record.alignment.chunk_end(&text, end);
         self.settle_marks();
     }
 }

@@ -10,18 +10,17 @@
 mod answering;
 mod frame;
 mod outgoing;
+mod record;
 mod stopping;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Manner, Speech, Summary};
+use engine::{Manner, Summary};
 
-use super::alignment::{Alignment, Heard};
-use super::event::{Cancelled, Freed};
+use super::event::Cancelled;
 use super::format::Format;
 use super::pacer::Pacer;
 use super::{Handle, Packet};
@@ -29,8 +28,8 @@ use crate::auth::Place;
 pub(crate) use answering::{Answering, Waiting};
 pub(crate) use frame::{behind_gap, packets, payload};
 pub(crate) use outgoing::Next;
+pub(crate) use record::{Record, unknown};
 pub(crate) use stopping::At;
-use stopping::Stop;
 
 /// Where a context stands.
 #[derive(Debug, Clone, PartialEq)]
@@ -105,11 +104,9 @@ struct Mark {
 
 /// The state of one context.
 pub(crate) struct Context {
-    pub(crate) name: String,
-    pub(crate) handle: Handle,
-    pub(crate) phase: Phase,
-    /// What the client has written, and its length in code points.
-    pub(crate) text: String,
+    /// What is kept of it when it is over.
+    pub(crate) record: Record,
+    /// Length of its text in code points.
     pub(crate) text_chars: usize,
     pub(crate) next_seq: u64,
     /// Whether the client was told that its text piles up.
@@ -132,11 +129,7 @@ pub(crate) struct Context {
     pub(crate) manner: Manner,
     /// Of one that answers messages.
     pub(crate) answering: Option<Box<Answering>>,
-    pub(crate) pacer: Pacer,
-    pub(crate) alignment: Alignment,
     delivery: Delivery,
-    /// Samples that the engine has given.
-    generated: u64,
     queue: VecDeque<Item>,
     queued_bytes: usize,
     /// Length of the packets that wait, on the media clock.
@@ -151,14 +144,9 @@ pub(crate) struct Context {
     marks: VecDeque<Mark>,
     /// Marks with their samples, until the sound up to there was sent.
     marks_due: VecDeque<(u64, Mark)>,
-    /// Chunks with their ends, from the last one that was heard.
-    said: VecDeque<(u64, Arc<Speech>)>,
-    /// A cancel that waits for the end of a word or a sentence.
-    stop: Option<Stop>,
     /// Number of the next packet.
     packets: u32,
     commits: u32,
-    commit_from: u64,
     commit_text_from: usize,
     first_text_at: Option<Duration>,
     last_text_at: Option<Duration>,
@@ -168,11 +156,9 @@ pub(crate) struct Context {
 
 impl Context {
     pub(crate) fn new(name: String, handle: Handle, delivery: Delivery) -> Self {
+        let pacer = Pacer::new(delivery.format.clock(), delivery.max_ahead);
         Self {
-            name,
-            handle,
-            phase: Phase::Open,
-            text: String::new(),
+            record: Record::new(name, handle, pacer),
             text_chars: 0,
             next_seq: 0,
             pressed: false,
@@ -186,10 +172,7 @@ impl Context {
             key_place: None,
             manner: Manner::default(),
             answering: None,
-            pacer: Pacer::new(delivery.format.clock(), delivery.max_ahead),
-            alignment: Alignment::default(),
             delivery,
-            generated: 0,
             queue: VecDeque::new(),
             queued_bytes: 0,
             queued_duration: 0,
@@ -198,11 +181,8 @@ impl Context {
             flushes: VecDeque::new(),
             marks: VecDeque::new(),
             marks_due: VecDeque::new(),
-            said: VecDeque::new(),
-            stop: None,
             packets: 0,
             commits: 0,
-            commit_from: 0,
             commit_text_from: 0,
             first_text_at: None,
             last_text_at: None,
@@ -218,7 +198,7 @@ impl Context {
 
     /// Takes text that was accepted.
     pub(crate) fn push_text(&mut self, text: &str, now: Duration) {
-        self.text.push_str(text);
+        self.record.text.push_str(text);
         self.text_chars += text.chars().count();
         self.next_seq += 1;
         self.first_text_at.get_or_insert(now);
@@ -232,7 +212,7 @@ impl Context {
 
     /// Characters that no chunk has taken.
     pub(crate) fn pending_chars(&self) -> usize {
-        self.text_chars.saturating_sub(self.alignment.taken())
+        self.text_chars.saturating_sub(self.record.alignment.taken())
     }
 
     pub(crate) fn flush(&mut self, id: Option<String>) {
@@ -267,7 +247,7 @@ impl Context {
 
     /// Sound has come.
     pub(crate) fn push_packets(&mut self, packets: Vec<Packet>, generated: u64, now: Duration) {
-        self.generated = generated;
+        self.record.generated = generated;
         self.packets_at = now;
         for packet in packets {
             self.queued_bytes += packet.bytes.len();
@@ -280,7 +260,7 @@ impl Context {
     /// A chunk has begun or ended: some marks may have a position.
     pub(crate) fn settle_marks(&mut self) {
         while let Some(mark) = self.marks.front()
-            && let Some(samples) = self.alignment.settled(mark.text_offset)
+            && let Some(samples) = self.record.alignment.settled(mark.text_offset)
         {
             self.marks_due.extend(self.marks.pop_front().map(|mark| (samples, mark)));
         }
@@ -291,26 +271,6 @@ impl Context {
         while let Some(mark) = self.marks.pop_front_if(|mark| mark.text_offset <= text_offset) {
             self.marks_due.push_back((samples, mark));
         }
-    }
-
-    /// A chunk was said that ends at so many samples; another context may go on from it.
-    pub(crate) fn remember(&mut self, said: Arc<Speech>, end: u64, now: Duration) {
-        let heard = self.delivery.format.clock().samples(self.pacer.heard(now));
-        self.said.push_back((end, said));
-        // Even if it is cancelled at once, none before the last one heard is of use.
-        while self.said.get(1).is_some_and(|(end, _)| *end <= heard) {
-            self.said.pop_front();
-        }
-    }
-
-    /// The last chunk; of a context that was cancelled the last one that was heard whole.
-    pub(crate) fn last_said(&self) -> Option<Arc<Speech>> {
-        let heard = match &self.phase {
-            Phase::Cancelled(answer) => self.delivery.format.clock().samples(answer.played),
-            Phase::Open | Phase::Ended | Phase::Done => u64::MAX,
-        };
-        let (_, said) = self.said.iter().rev().find(|(end, _)| *end <= heard)?;
-        Some(said.clone())
     }
 
     /// The engine has spoken everything before the oldest flush.
@@ -329,91 +289,25 @@ impl Context {
         self.queue.push_back(Item::Done(Box::new(summary)));
     }
 
-    /// It is over, and from now on only asked about: what it needed to speak goes.
-    pub(crate) fn settle(&mut self) {
-        self.key_place = None;
-        self.queue = VecDeque::new();
-        self.flushes = VecDeque::new();
-        self.marks = VecDeque::new();
-        self.marks_due = VecDeque::new();
-        self.ignored = Vec::new();
-        self.manner = Manner::default();
-        if matches!(self.phase, Phase::Cancelled(_)) {
-            // What was heard is in the answer.
-            self.text = String::new();
-            self.alignment = Alignment::default();
-        }
-        self.text.shrink_to_fit();
-        self.said.shrink_to_fit();
-        self.alignment.shrink_to_fit();
-    }
-
     /// Whether something waits for the wire.
     pub(crate) fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Stops it: what waits is dropped, and what was heard is told. A context that is over is told about again.
-    pub(crate) fn cancel(&mut self, reason: &'static str, now: Duration) -> &mut Cancelled {
-        if let Phase::Cancelled(answer) = &mut self.phase {
-            answer.late = true;
-        } else {
-            let answer = Box::new(self.account(reason, now));
-            self.phase = Phase::Cancelled(answer);
-        }
+    /// Stops it: what waits is dropped, and what was heard is told.
+    pub(crate) fn cancel(&mut self, reason: &'static str, now: Duration) -> &Cancelled {
         self.queue.clear();
         (self.queued_bytes, self.queued_duration, self.queued_urgent) = (0, 0, 0);
         self.flushes.clear();
         self.marks.clear();
         self.marks_due.clear();
-        let Phase::Cancelled(answer) = &mut self.phase else { unreachable!("just set") };
-        answer
+        self.record.cancel(reason, now)
     }
 
-    /// What a cancelled context held, now that the engine has said it.
-    pub(crate) fn freed(&mut self, freed: Freed) {
-        if let Phase::Cancelled(answer) = &mut self.phase {
-            answer.freed = freed;
-        }
-    }
-
-    fn account(&self, reason: &'static str, now: Duration) -> Cancelled {
-        let clock = self.delivery.format.clock();
-        let late = self.phase == Phase::Done;
-        let generated = clock.position(self.generated);
-        // The padding of the last packet is no sound of the context.
-        let sent = self.pacer.sent().min(generated);
-        // A polite listener goes on to the place where the cancel stops.
-        let played = self.stop_position().unwrap_or(0).max(self.pacer.heard(now)).min(sent);
-        let heard = self.alignment.heard(&self.text, clock.samples(played), self.generated);
-        let dropped = if late { 0 } else { generated - sent };
-        Cancelled {
-            ctx: self.name.clone(),
-            late,
-            reason,
-            generated,
-            sent,
-            played,
-            exact: self.pacer.reported().is_some() && played <= self.commit_from,
-            heard,
-            dropped_ms: clock.millis(dropped),
-            freed: Freed::default(),
-        }
-    }
-}
-
-/// The answer to a cancel of a context that nobody knows.
-pub(crate) fn unknown(name: String) -> Cancelled {
-    Cancelled {
-        ctx: name,
-        late: false,
-        reason: "unknown",
-        generated: 0,
-        sent: 0,
-        played: 0,
-        exact: false,
-        heard: Heard::nothing(),
-        dropped_ms: 0,
-        freed: Freed::default(),
+    /// It is over, and from now on only asked about: what it needed to speak goes.
+    pub(crate) fn into_record(self) -> Record {
+        let mut record = self.record;
+        record.settle();
+        record
     }
 }

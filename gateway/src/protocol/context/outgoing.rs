@@ -49,7 +49,7 @@ impl Context {
             return Next::Nothing;
         }
         let is_done = matches!(self.queue.front(), Some(Item::Done(_)));
-        if self.stop.is_some() && (is_done || self.has_stopped()) {
+        if self.record.stop.is_some() && (is_done || self.record.has_stopped()) {
             return Next::Stopped;
         }
         if !matches!(self.queue.front(), Some(Item::Commit { .. }))
@@ -72,17 +72,22 @@ impl Context {
             Some(Item::Flushed { id, samples, text_offset }) => {
                 self.queued_urgent -= 1;
                 let pos = self.delivery.format.clock().position(samples);
-                Next::Event(ServerEvent::Flushed { ctx: self.name.clone(), id, pos, text_offset })
+                Next::Event(ServerEvent::Flushed {
+                    ctx: self.record.name.clone(),
+                    id,
+                    pos,
+                    text_offset,
+                })
             }
             Some(Item::Wrote { seq, text }) => {
                 self.queued_urgent -= 1;
                 self.queued_bytes -= text.len();
-                Next::Event(ServerEvent::TextDelta { ctx: self.name.clone(), seq, text })
+                Next::Event(ServerEvent::TextDelta { ctx: self.record.name.clone(), seq, text })
             }
             Some(Item::Written(text)) => {
                 self.queued_urgent -= 1;
                 self.queued_bytes -= text.len();
-                Next::Event(ServerEvent::TextDone { ctx: self.name.clone(), text })
+                Next::Event(ServerEvent::TextDone { ctx: self.record.name.clone(), text })
             }
             Some(Item::Done(summary)) => Next::Event(self.done(&summary, now)),
         }
@@ -91,11 +96,11 @@ impl Context {
     /// The oldest mark, if all sound before it was sent.
     fn mark_passed(&mut self) -> Option<ServerEvent> {
         let clock = self.delivery.format.clock();
-        let sent = self.pacer.sent();
+        let sent = self.record.pacer.sent();
         let is_passed = |(samples, _): &mut (u64, super::Mark)| clock.position(*samples) <= sent;
         let (samples, mark) = self.marks_due.pop_front_if(is_passed)?;
         Some(ServerEvent::Mark {
-            ctx: self.name.clone(),
+            ctx: self.record.name.clone(),
             id: mark.id,
             pos: clock.position(samples),
             text_offset: mark.text_offset,
@@ -103,7 +108,7 @@ impl Context {
     }
 
     fn next_frame(&mut self, now: Duration) -> Next {
-        if self.stop.is_some() {
+        if self.record.stop.is_some() {
             // What is still to be heard is not much, and its listener may report no more.
             let (count, _) = self.gather();
             return Next::Sound(self.send(count, now));
@@ -111,7 +116,7 @@ impl Context {
         if !self.is_released() {
             return Next::Held(None);
         }
-        let (leave, news) = self.pacer.leave(now);
+        let (leave, news) = self.record.pacer.leave(now);
         if news {
             return Next::Event(self.parked(leave, now));
         }
@@ -134,7 +139,7 @@ impl Context {
         match self.delivery.release {
             Release::Frame => true,
             Release::Commit => {
-                let end = self.pacer.sent() + self.queued_duration;
+                let end = self.record.pacer.sent() + self.queued_duration;
                 self.queued_urgent > 0 || end >= self.boundary()
             }
         }
@@ -153,8 +158,8 @@ impl Context {
 
     /// How many packets go into the next frame, and whether it can take no more.
     fn gather(&self) -> (usize, bool) {
-        let boundary = self.stop_position().unwrap_or(u64::MAX).min(self.boundary());
-        let mut end = self.pacer.sent();
+        let boundary = self.record.stop_position().unwrap_or(u64::MAX).min(self.boundary());
+        let mut end = self.record.pacer.sent();
         for (count, item) in self.queue.iter().enumerate() {
             let Item::Packet(packet) = item else { return (count, true) };
             end += packet.duration;
@@ -167,7 +172,7 @@ impl Context {
     }
 
     fn parked(&self, leave: Leave, now: Duration) -> ServerEvent {
-        let (ctx, ahead_ms) = (self.name.clone(), millis(self.pacer.ahead(now)));
+        let (ctx, ahead_ms) = (self.record.name.clone(), millis(self.record.pacer.ahead(now)));
         match leave {
             Leave::Go => ServerEvent::Resumed { ctx, ahead_ms },
             Leave::At(_) | Leave::Report => ServerEvent::Parked { ctx, ahead_ms },
@@ -187,12 +192,12 @@ impl Context {
             .collect();
         let duration: u64 = packets.iter().map(|packet| packet.duration).sum();
         let is_last = packets.iter().any(|packet| packet.last);
-        let (seq, position) = (self.packets, self.pacer.sent());
+        let (seq, position) = (self.packets, self.record.pacer.sent());
         let end = position + duration;
         let mut flags = if std::mem::take(&mut self.owes_gap) { frame::GAP } else { 0 };
         if is_last {
             flags |= frame::COMMIT | frame::LAST;
-            let to = self.delivery.format.clock().position(self.generated);
+            let to = self.delivery.format.clock().position(self.record.generated);
             self.queue.push_front(Item::Commit { to, last: true });
         } else if end >= self.boundary() {
             flags |= frame::COMMIT;
@@ -202,8 +207,8 @@ impl Context {
         self.queued_duration -= duration;
         self.queued_urgent -= usize::from(is_last);
         self.packets += count as u32;
-        self.pacer.send(duration, now);
-        let (handle, count) = (self.handle, count as u32);
+        self.record.pacer.send(duration, now);
+        let (handle, count) = (self.record.handle, count as u32);
         let bytes = frame::frame(Head { flags, handle, seq, position }, &packets);
         Sound {
             handle,
@@ -229,10 +234,10 @@ impl Context {
         let had_text = |dry| self.last_text_at.is_some_and(|at| at + TEXT_LEAD <= dry);
         let dry = before.dry_at().filter(|&dry| dry + START_BUFFER < now && !was_held);
         note::Sound {
-            context: self.handle,
+            context: self.record.handle,
             packets: u64::from(sound.count),
             bytes: sound.bytes.len(),
-            duration: self.pacer.sounding(sound.end - sound.position),
+            duration: self.record.pacer.sounding(sound.end - sound.position),
             is_last: sound.is_last,
             first_after: self.first_text_at.filter(|_| is_first).map(|at| now - at),
             gap: dry.map(|dry| Gap { length: now - dry - START_BUFFER, had_text: had_text(dry) }),
@@ -242,10 +247,10 @@ impl Context {
 
     fn commit(&mut self, to: u64, last: bool) -> ServerEvent {
         let clock = self.delivery.format.clock();
-        let from_samples = clock.samples(self.commit_from);
-        let to_samples = if last { self.generated } else { clock.samples(to) };
-        self.alignment.freeze(to_samples);
-        let words = self.alignment.words(&self.text, from_samples..to_samples);
+        let from_samples = clock.samples(self.record.commit_from);
+        let to_samples = if last { self.record.generated } else { clock.samples(to) };
+        self.record.alignment.freeze(to_samples);
+        let words = self.record.alignment.words(&self.record.text, from_samples..to_samples);
         let text_to = match words.timed.last() {
             _ if last => self.text_chars,
             Some(word) => word.chars.end,
@@ -253,12 +258,12 @@ impl Context {
         };
         let wanted = self.delivery.timestamps;
         let chars = (wanted == Timestamps::Char)
-            .then(|| self.alignment.chars(&self.text, from_samples..to_samples));
+            .then(|| self.record.alignment.chars(&self.record.text, from_samples..to_samples));
         let align = chars.as_ref().unwrap_or(&words).align;
         let commit = Commit {
-            ctx: self.name.clone(),
+            ctx: self.record.name.clone(),
             index: self.commits,
-            from: self.commit_from,
+            from: self.record.commit_from,
             to,
             text: TextRange { from: self.commit_text_from, to: text_to },
             words: (wanted == Timestamps::Word).then(|| on_clock(&words, clock)),
@@ -267,19 +272,19 @@ impl Context {
             r#final: last,
         };
         self.commits += 1;
-        self.commit_from = to;
+        self.record.commit_from = to;
         self.commit_text_from = text_to;
         ServerEvent::Commit(commit)
     }
 
     fn done(&mut self, summary: &Summary, now: Duration) -> ServerEvent {
-        self.phase = Phase::Done;
+        self.record.phase = Phase::Done;
         let clock = self.delivery.format.clock();
         let audio_ms = summary.samples / 24;
         let took = self.first_text_at.map(|at| now - at);
         let rtf = took.filter(|_| audio_ms > 0).map(|t| t.as_secs_f64() * 1e3 / audio_ms as f64);
         ServerEvent::Done(Box::new(Done {
-            ctx: self.name.clone(),
+            ctx: self.record.name.clone(),
             samples: clock.position(summary.samples),
             seq_last: i64::from(self.packets) - 1,
             text_chars: self.text_chars,

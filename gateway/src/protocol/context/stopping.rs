@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Context, Phase};
+use super::{Phase, Record};
 
 /// Where a cancel stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) struct Stop {
 const ENDS: &[char] = &['.', '!', '?', '…', '。', '！', '？'];
 const CLOSERS: &[char] = &['"', '\'', '”', '’', '»', ')', ']', '›', '“'];
 
-impl Context {
+impl Record {
     /// Takes note of a cancel that may have to wait. Returns whether it has to: sound of what is being heard is still to be
     /// sent. If not, the listener's program has it all, and learns from the answer where to stop.
     pub(crate) fn stop_at(&mut self, at: At, now: Duration) -> bool {
@@ -39,7 +39,7 @@ impl Context {
             stop.cancels += 1;
             return true;
         }
-        let clock = self.delivery.format.clock();
+        let clock = self.pacer.clock();
         let played = clock.samples(self.pacer.heard(now));
         let Some(word) = self.alignment.begun(&self.text, played, self.generated) else {
             return false;
@@ -62,7 +62,7 @@ impl Context {
     /// Where a polite cancel stops, as far as that is known; it may move until the sound is there.
     pub(super) fn stop_position(&self) -> Option<u64> {
         let samples = self.alignment.sounded(self.stop?.text_offset, self.generated)?;
-        Some(self.delivery.format.clock().position(samples))
+        Some(self.pacer.clock().position(samples))
     }
 
     /// One cancel less waits.

@@ -1,4 +1,7 @@
+use std::sync::Arc;
+
 use bytes::Bytes;
+use engine::Speech;
 
 use super::super::format::Asked;
 use super::*;
@@ -136,7 +139,7 @@ fn a_mark_is_told_behind_the_sound_of_its_text() {
     context.mark("hello".into());
     context.push_text("you", NOW);
     context.mark("end".into());
-    context.alignment.chunk(0..9);
+    context.record.alignment.chunk(0..9);
     context.push_packets(packets(2, 480), 960, NOW);
     let seen = |context: &mut Context| {
         let mut seen = Vec::new();
@@ -151,8 +154,24 @@ fn a_mark_is_told_behind_the_sound_of_its_text() {
         }
     };
     assert_eq!(seen(&mut context), ["start 0 0", "sound", "sound"]);
-    context.alignment.chunk_end(&(0..9), 1_800);
+    context.record.alignment.chunk_end(&(0..9), 1_800);
     context.settle_marks();
     context.push_packets(packets(2, 480), 1_920, NOW);
     assert_eq!(seen(&mut context), ["sound", "hello 1200 6", "sound", "end 1800 9"]);
+}
+
+#[test]
+fn of_what_was_heard_only_the_last_chunk_is_kept_for_others() {
+    let mut context = context(&Asked::default());
+    context.push_packets(packets(101, 960), 48_000, NOW);
+    assert_eq!(counts(&mut context, NOW).len(), 101);
+    let chunks = [Arc::new(Speech::default()), Arc::new(Speech::default())];
+    context.record.remember(chunks[0].clone(), 24_000, NOW);
+    context.record.remember(chunks[1].clone(), 48_000, NOW);
+    let mut record = context.into_record();
+    record.forget_heard(NOW + Duration::from_millis(1_500));
+    assert_eq!(chunks.each_ref().map(Arc::strong_count), [2, 2]);
+    record.forget_heard(NOW + Duration::from_millis(2_020));
+    assert_eq!(chunks.each_ref().map(Arc::strong_count), [1, 2]);
+    assert!(Arc::ptr_eq(&record.last_said().unwrap(), &chunks[1]));
 }

@@ -79,7 +79,7 @@ impl Session {
 
     /// Asks the engine, or waits for the recordings that the messages name.
     pub(super) fn begin_answer(&mut self, mut context: Box<Context>, asked: Asked, now: Duration) {
-        let handle = context.handle;
+        let handle = context.record.handle;
         let rate = crate::audio::ENGINE_RATE;
         let most = self.setup.limits.max_recording.as_secs_f64() * f64::from(rate);
         let waiting = Box::new(Waiting {
@@ -112,14 +112,15 @@ impl Session {
         match content::resolve(said, 0.0, |_| None, recording) {
             Ok(messages) => request.messages = messages,
             Err(refusal) => {
-                let error = ErrorEvent::new(Code::BadOption, refusal.message).of(&context.name);
+                let error =
+                    ErrorEvent::new(Code::BadOption, refusal.message).of(&context.record.name);
                 self.error(error);
                 return self.cancel_live(handle, "error", now);
             }
         }
         let format = context.format();
         // It takes nothing more.
-        context.phase = Phase::Ended;
+        context.record.phase = Phase::Ended;
         self.timers.clear(Timer::ContextIdle(handle));
         self.outputs.push_back(Output::Answer { context: handle, request, format });
     }
@@ -243,7 +244,7 @@ impl Session {
 
     fn refuse_sound(&mut self, handle: Handle, error: ErrorEvent) {
         if let Some(context) = self.live.get(&handle) {
-            let error = error.of(&context.name).about("audio.begin", None);
+            let error = error.of(&context.record.name).about("audio.begin", None);
             self.error(error);
         }
     }

@@ -34,12 +34,12 @@ impl Session {
     fn cancel_at(&mut self, id: &str, at: At, now: Duration) {
         let handle = self.names.get(id).copied().unwrap_or_default();
         if let Some(context) = self.live.get_mut(&handle) {
-            if context.stop_at(at, now) {
+            if context.record.stop_at(at, now) {
                 self.end_live(handle);
                 return;
             }
-        } else if let Some(context) = self.over.get_mut(&handle) {
-            context.stop_at(at, now);
+        } else if let Some(record) = self.over.get_mut(&handle) {
+            record.stop_at(at, now);
         }
         self.cancel_one(id, "client", now);
     }
@@ -48,7 +48,7 @@ impl Session {
     pub(super) fn stopped(&mut self, handle: Handle, now: Duration) {
         if let Some(context) = self.live.get_mut(&handle) {
             // This one is answered as the first, the others as late.
-            context.forget_cancel();
+            context.record.forget_cancel();
         }
         self.cancel_live(handle, "client", now);
     }
@@ -60,7 +60,7 @@ impl Session {
             return self.cancel_live(handle, reason, now);
         }
         let answer = match self.over.get_mut(&handle) {
-            Some(context) => context.cancel(reason, now).clone(),
+            Some(record) => record.cancel(reason, now).clone(),
             None => unknown(id.to_owned()),
         };
         let answer = Box::new(answer);
@@ -83,23 +83,24 @@ impl Session {
     /// Takes note of what was heard. A report that comes after a cancel is late, not wrong.
     fn report(&mut self, id: &str, pos: u64) {
         let Some(&handle) = self.names.get(id) else { return };
-        let is_live = self.live.contains_key(&handle);
-        let Some(context) = self.live.get_mut(&handle).or_else(|| self.over.get_mut(&handle))
-        else {
-            return;
+        let (record, is_speaking) = match self.live.get_mut(&handle) {
+            Some(context) => (&mut context.record, !context.engine_over),
+            None => match self.over.get_mut(&handle) {
+                Some(record) => (&mut **record, false),
+                None => return,
+            },
         };
-        if matches!(context.phase, ContextPhase::Cancelled(_)) {
+        if matches!(record.phase, ContextPhase::Cancelled(_)) {
             return;
         }
-        let clock = context.format().clock();
         if let Some(ring) = &mut self.ring {
             ring.played(handle, pos);
         }
-        if context.pacer.report(pos) {
-            let message = format!("{pos} was played, {} was sent", context.pacer.sent());
+        if record.pacer.report(pos) {
+            let message = format!("{pos} was played, {} was sent", record.pacer.sent());
             self.error(ErrorEvent::new(Code::PlayedBeyondSent, message).of(id));
-        } else if is_live && !context.engine_over {
-            let samples = clock.samples(pos);
+        } else if is_speaking {
+            let samples = record.pacer.clock().samples(pos);
             self.outputs.push_back(Output::Played { context: handle, samples });
         }
     }
@@ -107,7 +108,7 @@ impl Session {
     /// Stops a live context; its answer is put in line.
     pub(super) fn cancel_live(&mut self, handle: Handle, reason: &'static str, now: Duration) {
         let Some(mut context) = self.live.remove(&handle) else { return };
-        let waiting = context.take_waiting_cancels();
+        let waiting = context.record.take_waiting_cancels();
         let answer = Box::new(context.cancel(reason, now).clone());
         let owes_freed = !context.engine_over;
         let again = Box::new(Cancelled { late: true, ..(*answer).clone() });
@@ -119,7 +120,7 @@ impl Session {
             let answer = again.clone();
             self.control.push_back(Control::Cancelled { handle, answer, since: now, owes_freed });
         }
-        self.keep(context, now);
+        self.keep(*context, now);
     }
 
     /// What a context that was just cancelled held: its answer has waited for this.
@@ -130,8 +131,8 @@ impl Session {
                 && std::mem::take(owes_freed)
             {
                 answer.freed = Freed { kv_blocks, ms: millis(now - *since) };
-                if let Some(context) = self.over.get_mut(&handle) {
-                    context.freed(answer.freed);
+                if let Some(record) = self.over.get_mut(&handle) {
+                    record.freed(answer.freed);
                 }
             }
         }

@@ -54,7 +54,8 @@ impl Session {
 
     fn context_idle(&mut self, handle: Handle, now: Duration) {
         let Some(context) = self.live.get(&handle) else { return };
-        let error = ErrorEvent::new(Code::CtxIdle, "no new text for too long").of(&context.name);
+        let error =
+            ErrorEvent::new(Code::CtxIdle, "no new text for too long").of(&context.record.name);
         self.error(error);
         self.cancel_live(handle, "idle", now);
     }

@@ -126,7 +126,7 @@ impl Session {
         let settled = self.settled.as_ref().expect("only a session that has started is ready");
         let (limits, format) = (&self.setup.limits, settled.delivery.format);
         let live = self.live.values().filter(|context| context.answering.is_none());
-        let next = live.map(|context| (context.name.clone(), context.next_seq));
+        let next = live.map(|context| (context.record.name.clone(), context.next_seq));
         Ready {
             session_id: self.setup.session_id.clone(),
             token: self.setup.token.clone(),

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::catalogue::Catalogue;
-use super::context::{Context, Delivery, Next, Phase as ContextPhase};
+use super::context::{Context, Delivery, Next, Phase as ContextPhase, Record};
 use super::event::{Cancelled, ClientEvent, ErrorEvent, Opened, Options, ServerEvent, Start};
 use super::note::Note;
 use super::ring::{Ring, Sound};
@@ -144,7 +144,7 @@ pub struct Session {
     /// Contexts without a terminal event on the wire.
     live: BTreeMap<Handle, Box<Context>>,
     /// Contexts that are over and can still be asked about.
-    over: BTreeMap<Handle, Box<Context>>,
+    over: BTreeMap<Handle, Box<Record>>,
     /// Whether there is a socket.
     is_attached: bool,
     /// What a client that came back has missed; goes before everything else.
@@ -379,9 +379,9 @@ impl Session {
                 continue;
             }
             let Some(context) = self.live.get_mut(&handle) else { continue };
-            let before = context.pacer.clone();
+            let before = context.record.pacer.clone();
             let next = context.next(now);
-            let is_over = context.phase == ContextPhase::Done;
+            let is_over = context.record.phase == ContextPhase::Done;
             let said = match next {
                 Next::Nothing => continue,
                 Next::Held(at) => {

@@ -102,7 +102,7 @@ impl Session {
     /// Which limit leaves no place for one more context, when so many are about to go.
     fn lacks_place(&self, gone: usize) -> Option<String> {
         let limits = &self.setup.limits;
-        let open = self.live.values().filter(|context| context.phase == ContextPhase::Open);
+        let open = self.live.values().filter(|context| context.record.phase == ContextPhase::Open);
         let (all, open) = (self.live.len() - gone, open.count());
         let (counted, draining) = match self.setup.is_foreign {
             true => (open, all.saturating_sub(open)),
@@ -118,7 +118,8 @@ impl Session {
     /// The chunk that a context would be gone on from, if it is still known.
     fn last_said(&self, id: &str) -> Option<Arc<Speech>> {
         let handle = self.names.get(id)?;
-        self.live.get(handle).or_else(|| self.over.get(handle))?.last_said()
+        let live = self.live.get(handle).map(|context| &context.record);
+        live.or_else(|| self.over.get(handle).map(|record| &**record))?.last_said()
     }
 
     /// The context whose end a new one waits for; `None` when it has ended already.
@@ -154,9 +155,10 @@ impl Session {
 
     /// All contexts that somebody may still hear.
     pub(super) fn unheard(&self, now: Duration) -> Vec<String> {
-        let over = self.over.values();
+        let over = self.over.values().map(|record| &**record);
         let over = over.filter(|c| c.phase == ContextPhase::Done && !c.pacer.played_out(now));
-        self.live.values().chain(over).map(|c| c.name.clone()).collect()
+        let live = self.live.values().map(|context| &context.record);
+        live.chain(over).map(|record| record.name.clone()).collect()
     }
 
     pub(super) fn opened(
@@ -173,7 +175,7 @@ impl Session {
                 return self.fatal(code, refused.to_string(), now);
             }
             let mut error = ErrorEvent::new(code, refused.to_string())
-                .of(&context.name)
+                .of(&context.record.name)
                 .about("context.open", None);
             error.retry_after_ms = match &refused {
                 engine::Error::Overloaded { retry_after, .. } => {
@@ -187,7 +189,7 @@ impl Session {
             }
             // The id stays unused, so the client can ask for something else under the same name.
             let context = self.live.remove(&handle).expect("just found; this is a bug");
-            self.names.remove(&context.name);
+            self.names.remove(&context.record.name);
             self.timers.clear(Timer::ContextIdle(handle));
             return self.error(error);
         }
@@ -202,7 +204,7 @@ impl Session {
         context.is_told = true;
         let format = context.format();
         let opened = Opened {
-            ctx: context.name.clone(),
+            ctx: context.record.name.clone(),
             handle,
             codec: format.codec,
             clock: format.sample_rate,

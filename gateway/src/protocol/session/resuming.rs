@@ -53,7 +53,8 @@ impl Session {
         if !settled.resume_window.is_zero() {
             return self.lost(now);
         }
-        let open = self.live.iter().filter(|(_, context)| context.phase == ContextPhase::Open);
+        let open =
+            self.live.iter().filter(|(_, context)| context.record.phase == ContextPhase::Open);
         for handle in open.map(|(&handle, _)| handle).collect::<Vec<_>>() {
             self.cancel_live(handle, "session_end", now);
         }

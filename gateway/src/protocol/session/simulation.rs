@@ -215,7 +215,7 @@ impl World {
                     self.fakes.insert(context, Fake::default());
                 }
                 Output::Answer { context, .. } => {
-                    let name = self.rig.session.live.get(&context).map(|c| c.name.clone());
+                    let name = self.rig.session.live.get(&context).map(|c| c.record.name.clone());
                     let answers = Some(name.unwrap_or_default());
                     self.fakes.insert(context, Fake { answers, ..Fake::default() });
                 }

@@ -50,7 +50,7 @@ impl Session {
         let (all, pending) = (context.text_chars + chars, context.pending_chars() + chars);
         let refused = if context.answering.is_some() {
             Some((Code::CtxEnded, "a context that answers takes no text".to_owned()))
-        } else if context.phase != ContextPhase::Open {
+        } else if context.record.phase != ContextPhase::Open {
             Some((Code::CtxEnded, "the context was ended".to_owned()))
         } else if delta.seq > context.next_seq {
             Some((Code::SeqGap, format!("seq {} was expected", context.next_seq)))
@@ -99,7 +99,7 @@ impl Session {
     pub(super) fn flush(&mut self, flush: Flush, now: Duration) {
         let Some(handle) = self.find(&flush.ctx, "flush", None) else { return };
         let context = self.live.get_mut(&handle).expect("just found; this is a bug");
-        let refused = if context.phase != ContextPhase::Open || context.answering.is_some() {
+        let refused = if context.record.phase != ContextPhase::Open || context.answering.is_some() {
             Some(ErrorEvent::new(Code::CtxEnded, "the context takes no text"))
         } else if context.flushes() >= FLUSHES_MAX {
             let message = format!("at most {FLUSHES_MAX} flushes wait");
@@ -164,10 +164,10 @@ impl Session {
     pub(super) fn end_live(&mut self, handle: Handle) {
         let Some(context) = self.live.get_mut(&handle) else { return };
         // An answer ends by itself, once it has begun.
-        if context.phase != ContextPhase::Open || context.answering.is_some() {
+        if context.record.phase != ContextPhase::Open || context.answering.is_some() {
             return;
         }
-        context.phase = ContextPhase::Ended;
+        context.record.phase = ContextPhase::Ended;
         self.timers.clear(Timer::ContextIdle(handle));
         self.outputs.push_back(Output::End(handle));
     }
