@@ -47,11 +47,11 @@ pub(crate) enum Refused {
 /// A client that wants to go on with a session.
 pub(crate) struct Resumption {
     /// Its connection.
-    pub(crate) socket: Socket,
+    pub(crate) socket: Box<Socket>,
     /// What it says.
-    pub(crate) resume: Resume,
+    pub(crate) resume: Box<Resume>,
     /// Gets the connection back if the session cannot go on.
-    pub(crate) refused: oneshot::Sender<Socket>,
+    pub(crate) refused: oneshot::Sender<Box<Socket>>,
 }
 
 /// Where a session hears of clients that want to go on with it.
@@ -123,7 +123,11 @@ impl Sessions {
     ///
     /// # Errors
     /// The connection, when there is no such session or it cannot go on.
-    pub(crate) async fn hand_over(&self, socket: Socket, resume: Resume) -> Result<(), Socket> {
+    pub(crate) async fn hand_over(
+        &self,
+        socket: Box<Socket>,
+        resume: Box<Resume>,
+    ) -> Result<(), Box<Socket>> {
         let sender = self.inboxes.get(&resume.session_id).and_then(|inbox| {
             // How much of a guess is right must not show in how long the answer takes.
             let is_right = inbox.token.as_bytes().ct_eq(resume.token.as_bytes());

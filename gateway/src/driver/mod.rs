@@ -52,10 +52,11 @@ impl Clock {
     }
 }
 
-/// Serves a connection until it is over. `drain` becomes a time limit when the server goes down.
+/// Serves a connection until it is over. `drain` becomes a time limit when the server goes down. The future lives as long as
+/// the session, and holds each thing that is handed on several times over: what is large comes in a box.
 pub(crate) async fn drive(
-    (session, interpreter): (Session, Interpreter),
-    socket: Socket,
+    (session, interpreter): (Box<Session>, Interpreter),
+    socket: Box<Socket>,
     server: &Server,
     clock: Clock,
     mut drain: watch::Receiver<Option<Duration>>,
@@ -138,14 +139,14 @@ enum Happened {
 }
 
 struct Driver<'a> {
-    session: Session,
+    session: Box<Session>,
     /// What the client is spoken to through.
     interpreter: Interpreter,
     engine: &'a engine::Handle,
     /// Packets that were encoded beforehand, where there is nothing to hear.
     prepared: Option<&'a Prepared>,
     clock: Clock,
-    streams: BTreeMap<Handle, Stream>,
+    streams: BTreeMap<Handle, Box<Stream>>,
     /// Whose sound was encoded last.
     turn: Handle,
     /// Sound was encoded since the task last gave way.
@@ -155,7 +156,7 @@ struct Driver<'a> {
     meter: SessionMeter,
     sessions: &'a Sessions,
     /// None while the client is away.
-    socket: Option<Socket>,
+    socket: Option<Box<Socket>>,
     /// Until when the client may be away: what ended its session on a socket ends it without one.
     away: Option<End>,
     /// Where the client finds the session again.
@@ -165,7 +166,7 @@ struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     /// Obeys the session, as far as the engine takes it. Returns what the client wants that belongs to another session.
-    fn obey(&mut self) -> Option<Resume> {
+    fn obey(&mut self) -> Option<Box<Resume>> {
         self.work_off();
         while let Some(output) = self.session.poll_output() {
             match output {
@@ -178,15 +179,19 @@ impl<'a> Driver<'a> {
                 }
                 Output::Cancel(context) => self.cancel(context),
                 Output::Hangup => self.hung_up = true,
-                Output::Detach => self.away = self.socket.take().and_then(Socket::abandon),
+                Output::Detach => {
+                    self.away = self.socket.take().and_then(|socket| socket.abandon())
+                }
                 Output::Keep => {
                     let (id, token) = self.session.names();
                     self.kept = Some(self.sessions.keep(id, token));
                 }
-                Output::Resume(resume) => return Some(*resume),
+                Output::Resume(resume) => return Some(resume),
+                // What the engine has no room for keeps its place before the rest.
                 output => {
-                    self.backlog.push_back(output);
-                    self.work_off();
+                    if !self.backlog.is_empty() || self.is_busy_for(&output) {
+                        self.backlog.push_back(output);
+                    }
                 }
             }
         }
@@ -194,7 +199,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Hands the client over to the session that it wants. Returns whether this one goes on, for that is not to be had.
-    async fn leave(&mut self, resume: Resume) -> bool {
+    async fn leave(&mut self, resume: Box<Resume>) -> bool {
         let Some(socket) = self.socket.take() else { return false };
         match self.sessions.hand_over(socket, resume).await {
             Ok(()) => false,
@@ -223,11 +228,16 @@ impl<'a> Driver<'a> {
     /// Tells the engine what it has room for.
     fn work_off(&mut self) {
         while let Some(output) = self.backlog.pop_front() {
-            if let Err(engine::Error::Busy { .. }) = self.tell(&output) {
+            if self.is_busy_for(&output) {
                 return self.backlog.push_front(output);
             }
-            // An engine that has stopped says so in the events of its contexts.
         }
+    }
+
+    /// Tells the engine something. Returns whether it has no room for that.
+    fn is_busy_for(&self, output: &Output) -> bool {
+        // An engine that has stopped says so in the events of its contexts.
+        matches!(self.tell(output), Err(engine::Error::Busy { .. }))
     }
 
     fn open(&mut self, context: Handle, request: Request, format: &Format) {
@@ -246,7 +256,8 @@ impl<'a> Driver<'a> {
     ) {
         let answer = answer.map(|(id, events)| {
             self.meter.voice(voice);
-            self.streams.insert(context, Stream::new(id, events, format, self.prepared));
+            let stream = Stream::new(id, events, format, self.prepared);
+            self.streams.insert(context, Box::new(stream));
         });
         self.session.handle_input(self.clock.now(), Input::Opened { context, answer });
     }
@@ -394,7 +405,7 @@ impl<'a> Driver<'a> {
 }
 
 /// Tells a client that its session has moved, and closes.
-async fn say_goodbye(mut socket: Socket, frames: [Frame; 2]) {
+async fn say_goodbye(mut socket: Box<Socket>, frames: [Frame; 2]) {
     let goodbye = async {
         for frame in frames {
             poll_fn(|cx| socket.poll_ready(cx)).await?;

@@ -32,8 +32,8 @@ use crate::transport::http::problem;
 use crate::transport::patience::Patience;
 use crate::transport::wire::Meter;
 
-/// Bytes of the client that one read may bring: some dozens of words.
-const READ_BYTES: usize = 2 << 10;
+/// Bytes of the client that one read may bring: a dozen words.
+const READ_BYTES: usize = 1 << 10;
 /// Bytes of frames that one write may carry: half a second of Opus. With one more frame they are less than 4 KiB, which is
 /// what the library's buffer then stays at.
 const WRITE_BYTES: usize = 3 << 10;
@@ -88,7 +88,8 @@ struct Talk {
 /// Serves a session in its place.
 fn serve(visit: Visit, talk: Talk, admission: Admission, upgrade: WebSocketUpgrade) -> Response {
     let upgrade = bounded(upgrade, &visit.server);
-    upgrade.on_upgrade(async move |socket| visit.hold(socket, talk, admission).await)
+    // The task keeps room for what begins the session as long as that lasts.
+    upgrade.on_upgrade(Box::new(move |socket| visit.hold(socket, talk, admission)))
 }
 
 /// An upgrade with the limits of this server.
@@ -105,12 +106,12 @@ fn bounded(upgrade: WebSocketUpgrade, server: &Server) -> WebSocketUpgrade {
 
 impl Visit {
     /// Holds a session to its end, and its place as long.
-    async fn hold(self, socket: WebSocket, talk: Talk, admission: Admission) {
+    fn hold(self, socket: WebSocket, talk: Talk, admission: Admission) -> Stay {
         let Talk { setup, dialect, first } = talk;
         let Self { server, access, caller, meter } = self;
         meter.keep_end();
         let clock = Clock::start();
-        let mut session = Session::new(setup, clock.now());
+        let mut session = Box::new(Session::new(setup, clock.now()));
         let mut interpreter = match dialect {
             Some(dialect) => Interpreter::greet(dialect, &mut session, clock.now()),
             None => Interpreter::native(),
@@ -120,12 +121,17 @@ impl Visit {
         }
         let counts = SessionMeter::new(server.metrics.clone(), access);
         let patience = Patience::new(meter.clone(), server.config.server.message);
-        let socket = Socket::new(socket, caller, patience, meter);
+        let socket = Box::new(Socket::new(socket, caller, patience, meter));
         let drain = admission.drain.clone();
-        drive((session, interpreter), socket, &server, clock, drain, counts).await;
-        drop(admission);
+        Box::pin(async move {
+            drive((session, interpreter), socket, &server, clock, drain, counts).await;
+            drop(admission);
+        })
     }
 }
+
+/// A session under way.
+type Stay = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Comes true with a reason when a caller may speak no longer.
 pub(crate) type End = Pin<Box<dyn Future<Output = &'static str> + Send>>;
@@ -224,7 +230,7 @@ impl Socket {
     }
 
     /// Answers the client's close, if there was one, and lets go.
-    pub(crate) async fn close(mut self) {
+    pub(crate) async fn close(mut self: Box<Self>) {
         // A client that is gone cannot be told so.
         let _ = self.inner.close().await;
     }
