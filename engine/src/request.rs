@@ -292,10 +292,11 @@ impl Resolver {
     fn source(&self, text: Text, options: TextOptions) -> Source {
         let limits = self.limits();
         match text {
-            Text::Whole(text) => Source::Whole {
-                raw_chars: text.chars().count(),
-                chunks: text::whole(&text, &options, limits).into(),
-            },
+            Text::Whole(text) => {
+                let raw_chars = text.chars().count();
+                let (chunks, notices) = text::whole(&text, &options, limits);
+                Source::Whole { chunks: chunks.into(), raw_chars, notices }
+            }
             Text::Live(live) => {
                 let ChunkLimits { chunk_chars, lookahead_chars } = limits;
                 let live = LiveSettings { chunk_chars, lookahead_chars, ..live };

@@ -72,7 +72,8 @@ async fn a_listed_page_may_send_its_key_and_read_every_answer() {
     let with_key = [("Origin", PAGE), ("Authorization", bearer.as_str())];
     let read = head(&house, "GET", "/v1/voices", &with_key).await;
     assert!(status(&read) == 200 && allows(&read, PAGE), "{read}");
-    assert!(read.contains("access-control-expose-headers: x-request-id,retry-after"), "{read}");
+    let exposed = "x-request-id,retry-after,x-dovecote-ignored,x-dovecote-notice";
+    assert!(read.contains(&format!("access-control-expose-headers: {exposed}")), "{read}");
     let refused = head(&house, "GET", "/v1/voices", &[("Origin", PAGE)]).await;
     assert!(status(&refused) == 401 && allows(&refused, PAGE), "a page is told why: {refused}");
 }

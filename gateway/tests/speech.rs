@@ -104,6 +104,21 @@ async fn events_carry_the_same_bytes_in_small_pieces_and_say_that_they_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_of_a_text_has_no_effect_is_told_in_the_head() {
+    let house = House::open().await;
+    let speak = async |input: &str| {
+        let mut asked = ask("pcm");
+        asked["input"] = json!(input);
+        let (head, _) = house.post(PATH, &asked).await;
+        let told = head.lines().find_map(|line| line.strip_prefix("x-dovecote-notice: "));
+        told.map(|told| serde_json::from_str::<Value>(told).unwrap())
+    };
+    let told = speak("Say <phoneme ph=\"x\">tomato</phoneme>.").await;
+    assert_eq!(told, Some(json!([{"what": "phoneme", "text": {"from": 4, "to": 20}}])));
+    assert_eq!(speak("Say tomato.").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_to_be_had_is_refused_in_openais_words() {
     let house = House::open().await;
     let refused = async |body: &Value| {

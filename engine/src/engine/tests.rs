@@ -111,7 +111,11 @@ fn settings(seed: u64) -> Settings {
 
 /// A whole text in the chunks given.
 fn source(chunks: &[&str]) -> Source {
-    Source::Whole { chunks: text::given(chunks, &TextOptions::default()).into(), raw_chars: 0 }
+    Source::Whole {
+        chunks: text::given(chunks, &TextOptions::default()).into(),
+        raw_chars: 0,
+        notices: Vec::new(),
+    }
 }
 
 const TALE: [&str; 5] =

@@ -27,7 +27,7 @@ use crate::ContextId;
 use crate::event::{Event, Failure, Summary};
 use crate::scheduler::Scheduler;
 use crate::sequence::{Group, GroupId};
-use crate::text::{self, Need, Passage};
+use crate::text::{self, Need, Notice, Passage};
 use alignment::Alignment;
 use chunk::{Chunk, Place};
 pub(crate) use job::{AudioJob, Env, Said};
@@ -49,6 +49,8 @@ pub(crate) enum Source {
         chunks: VecDeque<text::Chunk>,
         /// Code points of the raw text.
         raw_chars: usize,
+        /// What of the text has no effect, until it is told.
+        notices: Vec<Notice>,
     },
     /// It arrives while it is spoken.
     Live(Box<Passage>),
@@ -319,10 +321,13 @@ impl Context {
         self.start_semantic(env);
     }
 
-    /// Tells what of a live text that came has no effect.
+    /// Tells what of the text that came has no effect.
     fn tell_notices(&mut self, env: &mut Env<'_>) {
-        let Source::Live(passage) = &mut self.source else { return };
-        for notice in passage.take_notices() {
+        let notices = match &mut self.source {
+            Source::Whole { notices, .. } => std::mem::take(notices),
+            Source::Live(passage) => passage.take_notices(),
+        };
+        for notice in notices {
             self.tell(Event::Notice(notice), env);
         }
     }

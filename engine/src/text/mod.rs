@@ -124,13 +124,13 @@ pub fn read(text: &str, options: &TextOptions) -> (Vec<Spoken>, Vec<Notice>) {
 }
 
 /// Cuts a whole text by the published rules, within the limits of a bundle. A text with nothing to say (empty, blanks,
-/// marks or markup only) has no chunks.
-pub fn whole(text: &str, options: &TextOptions, limits: ChunkLimits) -> Vec<Chunk> {
-    let text_spoken = spoken(text, options);
+/// marks or markup only) has no chunks. Beside them stands what of the text has no effect.
+pub fn whole(text: &str, options: &TextOptions, limits: ChunkLimits) -> (Vec<Chunk>, Vec<Notice>) {
+    let (text_spoken, notices) = read(text, options);
     if !spoken::is_speakable(&text_spoken) {
-        return Vec::new();
+        return (Vec::new(), notices);
     }
-    literal(&text_spoken, text.chars().count(), limits)
+    (literal(&text_spoken, text.chars().count(), limits), notices)
 }
 
 /// Cuts sanitized characters by the published rules, whatever they say.

@@ -1,7 +1,7 @@
 //! Text that arrives while it is spoken: flushes, pauses and the end.
 
 use super::*;
-use crate::text::{LiveSettings, Passage};
+use crate::text::{ChunkLimits, LiveSettings, Passage};
 
 const ID: ContextId = ContextId(0);
 
@@ -70,23 +70,29 @@ fn whoever_waits_for_text_is_woken_by_no_moment_that_has_passed() {
 
 #[test]
 fn what_of_a_text_has_no_effect_is_told_with_its_first_chunk() {
-    let mut engine = engine(ROOMY, BUDGET);
-    open(&mut engine);
-    engine.voice(ID).unwrap().push("Say <phoneme ph=\"x\">tomato</phoneme>.", ms(0));
-    engine.voice(ID).unwrap().end(ms(0));
-    let mut told = Vec::new();
-    for now in 0.. {
-        engine.step(ms(now), |_| false);
-        let Some(job) = engine.next_job() else { continue };
-        told.extend(job.marks.into_iter().filter_map(|(_, event)| match event {
-            Event::Notice(notice) => Some((notice.what, notice.from, notice.to)),
-            _ => None,
-        }));
-        if job.last.is_some() {
-            break;
+    let text = "Say <phoneme ph=\"x\">tomato</phoneme>.";
+    let (chunks, notices) = text::whole(text, &TextOptions::default(), ChunkLimits::default());
+    let whole = Source::Whole { chunks: chunks.into(), raw_chars: 0, notices };
+    let mut passage = Passage::new(TextOptions::default(), LiveSettings::default());
+    passage.push(text, ms(0));
+    passage.end(ms(0));
+    for source in [whole, Source::Live(Box::new(passage))] {
+        let mut engine = engine(ROOMY, BUDGET);
+        engine.speak(ID, settings(1), source);
+        let mut told = Vec::new();
+        for now in 0.. {
+            engine.step(ms(now), |_| false);
+            let Some(job) = engine.next_job() else { continue };
+            told.extend(job.marks.into_iter().filter_map(|(_, event)| match event {
+                Event::Notice(notice) => Some((notice.what, notice.from, notice.to)),
+                _ => None,
+            }));
+            if job.last.is_some() {
+                break;
+            }
         }
+        assert_eq!(told, [("phoneme".to_owned(), 4, 20)]);
     }
-    assert_eq!(told, [("phoneme".to_owned(), 4, 20)]);
 }
 
 #[test]

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use engine::text::Notice;
 use engine::{Event, Events, Pcm, Summary};
 use futures_util::stream;
+use serde_json::json;
 
 use crate::access::Access;
 use crate::audio::ENGINE_RATE;
@@ -20,12 +22,15 @@ use crate::protocol::{Alignment, Timed};
 use crate::server::next;
 use crate::sessions::Admission;
 use crate::shape::ShapeWriter;
-use crate::transport::http::problem;
+use crate::transport::http::{NOTICE, problem};
 
 /// Sound of one piece: 100 ms. A larger one would keep a listener waiting for its end.
 const PIECE_SAMPLES: usize = ENGINE_RATE as usize / 10;
 /// Words are told for so much sound at a time, as in sessions.
 const WORDS_SAMPLES: u64 = 2 * ENGINE_RATE as u64;
+
+/// Most bytes of the header that tells what of a text had no effect: heads of answers are small.
+const NOTICE_BYTES_MAX: usize = 1_024;
 
 /// What is to become of a context's sound.
 pub(super) struct Wanted {
@@ -64,8 +69,12 @@ pub(super) async fn answer(
     }
     // Until the last byte is out.
     speech.access.outcome("gone");
+    // All of them: they come with the first chunk, before any sound.
+    let notices = notice_header(&speech.notices);
     let body = Body::from_stream(stream::try_unfold(speech, Speech::advance));
-    answered(content_type, body)
+    let mut response = answered(content_type, body);
+    response.headers_mut().extend(notices.map(|notices| (NOTICE, notices)));
+    response
 }
 
 /// Waits for all of it. A client that leaves meanwhile drops this, and with it the context.
@@ -97,6 +106,40 @@ fn answered(content_type: &'static str, body: impl IntoResponse) -> Response {
         .into_response()
 }
 
+/// What of a text had no effect, as a session and `/v1/text` tell it, in ASCII; as many as there is room for.
+fn notice_header(notices: &[Notice]) -> Option<HeaderValue> {
+    let mut told = String::new();
+    for Notice { what, from, to } in notices {
+        let notice = json!({"what": what, "text": {"from": from, "to": to}}).to_string();
+        let notice = ascii(&notice);
+        let separator = if told.is_empty() { "[" } else { "," };
+        if told.len() + separator.len() + notice.len() >= NOTICE_BYTES_MAX {
+            break;
+        }
+        told += separator;
+        told += &notice;
+    }
+    if told.is_empty() {
+        return None;
+    }
+    HeaderValue::from_str(&(told + "]")).ok()
+}
+
+/// JSON with escapes for all that is not ASCII.
+fn ascii(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c.is_ascii() && c != '\u{7f}' {
+            escaped.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]).iter() {
+            escaped += &format!("\\u{unit:04x}");
+        }
+    }
+    escaped
+}
+
 fn failed(message: &str) -> Response {
     problem(StatusCode::INTERNAL_SERVER_ERROR, "engine_failed", None, message)
 }
@@ -113,6 +156,8 @@ struct Speech {
     writer: Option<ShapeWriter>,
     framing: Option<Box<dyn Framing>>,
     words: Option<Words>,
+    /// What of the text has no effect, as far as that is known.
+    notices: Vec<Notice>,
     /// What goes out next.
     ready: VecDeque<Bytes>,
     /// Why it breaks off, once what is ready is out.
@@ -145,6 +190,7 @@ impl Speech {
             writer: Some(writer),
             framing,
             words: (timing != Timing::Nothing).then(|| Words::new(text, timing)),
+            notices: Vec::new(),
             ready: VecDeque::new(),
             broken: None,
             metrics,
@@ -155,6 +201,9 @@ impl Speech {
 
     /// Takes note of what the engine tells beside the sound.
     fn learn(&mut self, event: &Event) {
+        if let Event::Notice(notice) = event {
+            self.notices.push(notice.clone());
+        }
         if let Some(words) = &mut self.words {
             words.learn(event);
         }
@@ -323,4 +372,27 @@ impl Words {
 /// How long so many samples sound.
 fn sounding(samples: usize) -> Duration {
     Duration::from_secs_f64(samples as f64 / f64::from(ENGINE_RATE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notice(what: &str) -> Notice {
+        Notice { what: what.to_owned(), from: 4, to: 20 }
+    }
+
+    #[test]
+    fn what_has_no_effect_is_told_in_ascii_and_not_without_end() {
+        assert_eq!(notice_header(&[]), None);
+        let told = notice_header(&[notice("phoneme"), notice("say-as Größe \"😀\"")]).unwrap();
+        assert!(told.to_str().is_ok(), "{told:?}");
+        let read: serde_json::Value = serde_json::from_slice(told.as_bytes()).unwrap();
+        assert_eq!(read[0], json!({"what": "phoneme", "text": {"from": 4, "to": 20}}));
+        assert_eq!(read[1]["what"], "say-as Größe \"😀\"");
+        let told = notice_header(&vec![notice(&"x".repeat(100)); 100]).unwrap();
+        let read: Vec<serde_json::Value> = serde_json::from_slice(told.as_bytes()).unwrap();
+        assert!(told.len() <= NOTICE_BYTES_MAX && !read.is_empty(), "{}", told.len());
+        assert_eq!(notice_header(&[notice(&"x".repeat(NOTICE_BYTES_MAX))]), None);
+    }
 }

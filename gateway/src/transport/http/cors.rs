@@ -5,12 +5,14 @@ use std::time::Duration;
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer};
 
+use super::{IGNORED, NOTICE};
 use crate::auth::is_listed;
 
 /// How long a browser need not ask again; some ask sooner.
 const MAX_AGE: Duration = Duration::from_secs(600);
 /// What a script may read of an answer's head, beside what it always may.
-const EXPOSED: [HeaderName; 2] = [HeaderName::from_static("x-request-id"), header::RETRY_AFTER];
+const EXPOSED: [HeaderName; 4] =
+    [HeaderName::from_static("x-request-id"), header::RETRY_AFTER, IGNORED, NOTICE];
 
 /// Answers what browsers ask before a request of a foreign page, and lets such a page read if it is on the list. None when
 /// the list is empty: then browsers keep all answers from all foreign pages.

@@ -31,6 +31,8 @@ use crate::sessions::Refused;
 
 /// Names the fields of a request that had no effect.
 const IGNORED: HeaderName = HeaderName::from_static("x-dovecote-ignored");
+/// Tells what of a spoken text had no effect, where the body is nothing but sound.
+const NOTICE: HeaderName = HeaderName::from_static("x-dovecote-notice");
 /// When to come back to a server that has no room: turns of agents last some seconds, so one is soon over.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Nobody is told to wait longer than this: what holds then is not known now.

@@ -107,7 +107,7 @@ fn check_audio(case: &TextCase, raw: &str, findings: &mut Findings) {
             for options in [TextOptions::literal(), TextOptions::default()] {
                 findings.equal(
                     "chunks of a silent text",
-                    &text::whole(raw, &options, ChunkLimits::default()),
+                    &text::whole(raw, &options, ChunkLimits::default()).0,
                     &Vec::new(),
                 );
             }
