@@ -85,7 +85,7 @@ pub(crate) trait Dialect: Send {
     /// What a text message of the client comes to.
     fn hear(&mut self, message: &str, now: Duration) -> Vec<Step>;
 
-    /// An event of the session in the vendor's words, if it has any for it.
+    /// An event of the session in the vendor's words, if it has any for it. A close among them ends the session.
     fn say(&mut self, event: ServerEvent, now: Duration) -> Vec<Frame>;
 
     /// Sound of a context.
@@ -150,7 +150,11 @@ impl Interpreter {
                 Said::Frame(frame) => return Some(frame),
             }
         }
-        self.frames.pop_front()
+        let frame = self.frames.pop_front();
+        if let Some(Frame::Close { code, .. }) = &frame {
+            session.closed(*code, now);
+        }
+        frame
     }
 }
 

@@ -28,6 +28,8 @@ use crate::protocol::{Asked, Frame, SoundFrame, payload};
 
 /// Turns have no names: they are spoken one behind the other.
 const TURN: &str = "";
+/// Close code and reason behind an error that all further turns would run into.
+const POLICY: (u16, &str) = (1_008, "DATA-0000");
 
 /// Deepgram's protocol for one connection.
 pub(crate) struct Deepgram {
@@ -133,7 +135,13 @@ impl Deepgram {
             });
             frames.push(text_frame(&told));
         }
-        frames.push(flushed);
+        frames.push(match error.code {
+            // What is wrong with the address is wrong with every turn: a client that sends words would hear of each.
+            Code::UnknownVoice | Code::BadOption => {
+                Frame::Close { code: POLICY.0, reason: POLICY.1 }
+            }
+            _ => flushed,
+        });
         frames
     }
 }
@@ -327,6 +335,22 @@ mod tests {
         assert_eq!(heard[0]["code"], "overloaded");
         rig.input(Input::Message("{\"type\":\"Listen\"}".into()));
         assert_eq!((types(&rig.heard()), rig.close), (vec!["Warning"], None));
+    }
+
+    #[test]
+    fn a_voice_that_is_not_there_is_told_once_and_closes() {
+        let mut config = Gateway::default();
+        config.foreign.takes_unknown_voices = false;
+        let mut rig = Rig::at(Deepgram::make, "model=carl", &config);
+        rig.heard();
+        for word in ["I ", "am ", "here. "] {
+            speak(&mut rig, word);
+        }
+        say(&mut rig, "Flush");
+        let heard = rig.heard();
+        assert_eq!((types(&heard), rig.close), (vec!["Error"], Some(1_008)));
+        assert_eq!(heard[0]["code"], "unknown_voice");
+        assert!(heard[0]["description"].as_str().unwrap().contains("carl"), "{heard:?}");
     }
 
     #[test]

@@ -48,7 +48,6 @@ pub(crate) struct ElevenLabs {
     is_single: bool,
     /// Whether nothing more is opened: the client has said its last word.
     is_over: bool,
-    has_failed: bool,
 }
 
 /// A message as it comes: it has no type, its fields tell what it is. What is not here has no meaning for the models;
@@ -115,7 +114,6 @@ impl ElevenLabs {
             asked: Asked::of(greeting)?,
             is_single,
             is_over: false,
-            has_failed: false,
         })
     }
 
@@ -214,7 +212,6 @@ impl ElevenLabs {
         let message = error.message.replace("text.dictionaries", DICTIONARIES);
         let mut frames = vec![told_of(name, error.code, &message), end];
         if self.is_single {
-            self.has_failed = true;
             frames.push(Frame::Close { code: POLICY, reason: error.code.name() });
         }
         frames
@@ -332,7 +329,6 @@ impl Dialect for ElevenLabs {
 
     fn close_code(&self, native: u16, reason: &str) -> u16 {
         match native {
-            _ if self.has_failed => POLICY,
             4_408 if reason == Code::IdleTimeout.name() => 1_000,
             4_000.. => POLICY,
             known => known,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Control, Drain, Phase, Session};
 use crate::error::{Code, Severity};
 use crate::protocol::event::{ErrorEvent, ServerEvent};
+use crate::protocol::note::Note;
 use crate::protocol::timer::Timer;
 use crate::protocol::{Frame, Handle, Output, millis};
 
@@ -126,6 +127,16 @@ impl Session {
         self.cancel_all("error", now);
         self.control.push_back(Control::Close { code, reason });
         self.phase = Phase::Closing;
+        self.timers.keep_only(&[]);
+        self.timers.set(Timer::Close, now + CLOSE_WAIT);
+    }
+
+    /// The close was said in other words, and is the last thing that the client hears.
+    pub(crate) fn closed(&mut self, code: u16, now: Duration) {
+        self.cancel_all("error", now);
+        self.control.clear();
+        self.notes.push(Note::Closed(code));
+        self.phase = Phase::Closed;
         self.timers.keep_only(&[]);
         self.timers.set(Timer::Close, now + CLOSE_WAIT);
     }
