@@ -139,13 +139,16 @@ fn is_plain_word(scan: Scan<'_>, speech: &Speech) -> bool {
     parted && small && !speech.data.is_short(letters)
 }
 
-/// A plain word behind a short form is read with it, so that no chunk ends between the two.
-fn with_next_word(mut end: Scan<'_>, mut text: String) -> Reading<'_> {
+/// A plain word behind a short form is read with it, so that no chunk ends between the two. One that rules read is left to
+/// them: "e.g. https://example.com", "p. ex. Mme Dupont".
+fn with_next_word<'a>(mut end: Scan<'a>, mut text: String, speech: &Speech) -> Reading<'a> {
     let mut ahead = end;
     if ahead.blank() {
         let word = ahead.letters();
-        let plain = word.iter().skip(1).all(|c| c.is_lowercase());
-        let closed = !ahead.peek().is_some_and(|c| c.is_alphanumeric() || "._@/-'’".contains(c));
+        let plain = word.iter().skip(1).all(|c| c.is_lowercase()) && !speech.data.is_short(word);
+        let address = ahead.peek() == Some(':') && ahead.at(1) == Some('/');
+        let closed =
+            !address && !ahead.peek().is_some_and(|c| c.is_alphanumeric() || "._@/-'’".contains(c));
         // "Séc. I" has a number behind it.
         let letter = matches!(word, [c] if c.is_uppercase());
         if plain && closed && !word.is_empty() && !letter {

@@ -234,7 +234,7 @@ fn close<'a>(end: Scan<'a>, said: String, last: &Found, speech: &Speech) -> Read
     let zone = |word: &[char]| word.len() >= 2 && word.iter().all(|c| c.is_uppercase());
     match last.dotted {
         true if word::ends_sentence(end, speech) && !zone(end.next_word()) => (end, said + "."),
-        true => with_next_word(end, said),
+        true => with_next_word(end, said, speech),
         false => (end, said),
     }
 }

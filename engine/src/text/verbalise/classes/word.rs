@@ -69,7 +69,7 @@ pub(super) fn abbreviation<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Readin
         Short::Number => false,
         _ => dotted,
     };
-    Some(if joined { with_next_word(behind, spoken) } else { (behind, spoken) })
+    Some(if joined { with_next_word(behind, spoken, speech) } else { (behind, spoken) })
 }
 
 /// z. B., p. ej.: short forms of several words with a blank behind each period; the longest counts.
@@ -105,7 +105,7 @@ fn parted<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     if closes(short, behind, speech) {
         return Some((end, spoken));
     }
-    Some(with_next_word(behind, spoken))
+    Some(with_next_word(behind, spoken, speech))
 }
 
 /// A form of a list as it stands there; its last period may end a sentence as well.
@@ -314,12 +314,12 @@ pub(super) fn initials<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a
         if starts && !inner_blank {
             return Some((last, spelled + "."));
         }
-        return Some(with_next_word(last, spelled));
+        return Some(with_next_word(last, spelled, speech));
     }
     if ends_sentence(last, speech) {
         return Some((last, spelled + "."));
     }
-    Some(with_next_word(last, spelled))
+    Some(with_next_word(last, spelled, speech))
 }
 
 /// "J. Smith": the period goes where a name follows and none ended the sentence.
@@ -335,7 +335,7 @@ fn single_initial<'a>(
     let title =
         |a: &Abbreviation| a.kind == Short::Title && before.strip_suffix('.') == Some(a.written);
     let opens = before.is_empty() || capital || speech.language().abbreviations.iter().any(title);
-    (name && opens && letter != "I").then(|| with_next_word(end, speech.spell(letter)))
+    (name && opens && letter != "I").then(|| with_next_word(end, speech.spell(letter), speech))
 }
 
 /// Henry IV, Chapter XII, World War II.
@@ -356,7 +356,8 @@ pub(super) fn roman<'a>(mut scan: Scan<'a>, speech: &Speech) -> Option<Reading<'
     if (has(language.numbered) || before == "war") && !letter {
         return Some((scan, speech.count(n)));
     }
-    if has(language.rulers) {
+    // "John D Rockefeller"
+    if has(language.rulers) && !letter {
         return Some((scan, (language.regnal)(speech, n, &before)));
     }
     let next = lower_case(scan.next_word());

@@ -367,6 +367,11 @@ fn short_forms() {
             ("apples, pears, etc.", "apples, pears, et cetera."),
             ("etc. and so on", "et cetera and so on"),
             ("e.g. bread", "for example bread"),
+            (
+                "e.g. https://a.example/x?y=1",
+                "for example A dot example slash X question mark Y equals one",
+            ),
+            ("vs. http://example.com", "versus example dot com"),
             ("i.e., now", "that is, now"),
             ("No. 5", "number five"),
             ("No. That is wrong.", "No. That is wrong."),
@@ -416,6 +421,7 @@ fn roman_numerals() {
         SPACED,
         &[
             ("Henry IV was", "Henry the fourth was"),
+            ("Charles M Schulz, John D.", "Charles M Schulz, John D."),
             ("the IV drip", "the I V drip"),
             ("Chapter XII", "Chapter twelve"),
             ("World War II ended", "World War two ended"),

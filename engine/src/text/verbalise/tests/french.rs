@@ -376,6 +376,7 @@ fn short_forms() {
             ("pommes, poires, etc. Puis il partit.", "pommes, poires, et cetera. Puis il partit."),
             ("pommes, poires, etc.", "pommes, poires, et cetera."),
             ("M.-A. Dupont, etc... et puis", "M.-A Dupont, et cetera... et puis"),
+            ("p. ex. Mme Dupont", "par exemple madame Dupont"),
             (
                 "p. ex. du pain, c.-à-d. demain, P. ex. ici",
                 "par exemple du pain, c'est-à-dire demain, Par exemple ici",

@@ -354,6 +354,7 @@ fn ordinals() {
             ("Kapitel 3. Dann weiter.", "Kapitel drei. Dann weiter."),
             ("die 3te und der 3te", "die dritte und der dritte"),
             ("Ludwig XIV. war König.", "Ludwig der Vierzehnte war König."),
+            ("Ludwig M Meier", "Ludwig M Meier"),
             (
                 "Unter Friedrich II. wurde gebaut. Danach nicht.",
                 "Unter Friedrich dem Zweiten wurde gebaut. Danach nicht.",

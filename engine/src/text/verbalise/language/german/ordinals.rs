@@ -196,7 +196,8 @@ fn is_ordinal(scan: Scan<'_>, end: Scan<'_>, noun: Option<&str>, speech: &Speech
 pub(super) fn ruler<'a>(scan: Scan<'a>, speech: &Speech) -> Option<Reading<'a>> {
     let mut end = scan;
     let letters = end.eat_while(usize::MAX, |c| "IVXLCDM".contains(c));
-    let n = word::roman_value(letters)?;
+    // "Ludwig M Meier"
+    let n = word::roman_value(letters).filter(|_| !matches!(letters, ['L' | 'C' | 'D' | 'M']))?;
     let dotted = end.peek() == Some('.');
     if !end.at_word_end() || !scan.before().is_none_or(is_gap) {
         return None;
