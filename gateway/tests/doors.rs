@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail its test")]
 
+#[path = "house/waiting.rs"]
+mod waiting;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -22,9 +25,8 @@ use tokio::sync::Mutex;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{self, Message};
+use waiting::{PATIENCE, until, until_within};
 
-/// Longest wait for anything at all: a debug build on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// A limit that a test waits for, and that nothing honest comes near.
 const SHORT: Duration = Duration::from_millis(400);
 /// The key of all tests that have one.
@@ -294,13 +296,8 @@ async fn a_session_whose_client_is_away_ends_with_its_key() {
         metrics.contains("\ndovecote_sessions_open 1\n")
     };
     assert!(is_open().await);
-    let over = async {
-        while is_open().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
     let window = Duration::from_millis(RESUME_WINDOW_MS);
-    tokio::time::timeout(window / 2, over).await.expect("it outlived its key");
+    until_within(window / 2, "over with its key", async || !is_open().await).await;
 
     let mut other = house.connect("", &[("x-api-key", "other")]).await.unwrap();
     let resume =
@@ -334,12 +331,7 @@ async fn a_key_has_limits_of_its_own() {
     let (status, headers) = house.with_key().await.err().unwrap();
     assert_eq!((status, headers["retry-after"].to_str().unwrap()), (429, "1"));
     drop(client);
-    let again = async {
-        while house.with_key().await.is_err() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, again).await.expect("the place never came back");
+    until("a place again", async || house.with_key().await.is_ok()).await;
 
     let speech = json!({"input": "Ten chars.", "response_format": "pcm"});
     let say = async || loop {
@@ -400,12 +392,7 @@ async fn sockets_beyond_the_limit_are_told_to_come_back() {
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("Retry-After: 1"), "{answer}");
     client.start().await;
     drop(client);
-    let again = async {
-        while house.get("/healthz", "").await.0 != 200 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, again).await.expect("the place never came back");
+    until("a place again", async || house.get("/healthz", "").await.0 == 200).await;
     let metrics = house.get("/metrics", "").await.2;
     assert!(metrics.contains("\ndovecote_connections_open 1\n"), "the one that asks");
     let refused =

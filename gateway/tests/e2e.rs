@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail its test")]
 
+#[path = "house/waiting.rs"]
+mod waiting;
+
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use codecs::opus::Decoder;
 use engine::bundle::Bundle;
@@ -22,9 +24,8 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use waiting::{PATIENCE, until};
 
-/// Longest wait for anything at all: a debug build on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Speech is never this faint over a whole sentence; silence is far below.
 const SPEECH_RMS_MIN: f32 = 0.005;
 const LONG: &str = "The quick brown fox jumps over the lazy dog while the old clock on the wall \
@@ -62,22 +63,13 @@ impl House {
             server::run(Gateway::default(), listener, handle, catalogue, asked).await
         });
         let house = Self { address, engine, shutdown: Some(shutdown), served };
-        house.until("ready", async || house.get("/readyz").await.0 == 200).await;
+        until("ready", async || house.get("/readyz").await.0 == 200).await;
         house
-    }
-
-    async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
-        let waited = async {
-            while !holds().await {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("never {what}"));
     }
 
     /// Until the engine holds nothing for anybody.
     async fn until_idle(&self) {
-        self.until("idle", async || {
+        until("idle", async || {
             let stats = self.engine.0.stats();
             stats.contexts == 0 && stats.kv_blocks_in_use == 0
         })
@@ -187,12 +179,17 @@ async fn words_become_packets_while_they_are_written() {
     let mut client = Client::start(&house).await;
     let text = "Hello there, how can I help you today? I am listening to every word.";
     client.send(json!({"type": "context.open", "ctx": "t1"})).await;
+    let mut before = Vec::new();
     for (seq, word) in text.split_inclusive(' ').enumerate() {
         client.send(json!({"type": "text", "ctx": "t1", "seq": seq, "text": word})).await;
-        tokio::time::sleep(Duration::from_millis(30)).await;
+        // Only what was spoken of the first sentence lets the writer go on.
+        while word == "today? " && !matches!(before.last(), Some(Seen::Audio { .. })) {
+            before.push(client.next().await);
+        }
     }
     client.send(json!({"type": "end", "ctx": "t1"})).await;
-    let (before, done) = client.until("context.done").await;
+    let (rest, done) = client.until("context.done").await;
+    before.extend(rest);
     let mut decoder = Decoder::new(48_000).unwrap();
     let (mut sound, mut packets, mut last_flags) = (Vec::new(), 0_u64, 0);
     let mut commits = Vec::new();

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail its test")]
 
+#[path = "house/waiting.rs"]
+mod waiting;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use engine::bundle::Bundle;
 use futures_util::{SinkExt, StreamExt};
@@ -19,9 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-
-/// Longest wait for anything at all: a debug build on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(60);
+use waiting::{PATIENCE, until};
 
 struct House {
     address: SocketAddr,
@@ -76,16 +76,7 @@ impl House {
 
     /// Waits until a metric, all its series together, has a value that holds.
     async fn until(&self, name: &str, holds: impl Fn(f64) -> bool) {
-        let waited = async {
-            loop {
-                if holds(sum(&self.scrape().await, name)) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        let waited = tokio::time::timeout(PATIENCE, waited).await;
-        waited.unwrap_or_else(|_| panic!("{name} never came to it"));
+        until(name, async || holds(sum(&self.scrape().await, name))).await;
     }
 }
 

@@ -43,15 +43,20 @@ fn ask(address: &str, path: &str, headers: &str) -> u16 {
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
+/// Until a server is ready: it says so only when it is asked.
+fn until_ready(address: &str) {
+    while status(address, "/readyz") != 200 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn it_is_the_default_command_gets_ready_and_ends_on_a_signal() {
     // No command is named; the address comes from the environment.
     let mut command = dovecote(&repository(""));
     let mut server = start(command.env("DOVECOTE_LISTEN", "127.0.0.1:0"));
     assert_eq!(status(&server.address, "/healthz"), 200);
-    while status(&server.address, "/readyz") != 200 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_ready(&server.address);
     assert_eq!(status(&server.address, "/v1/voices"), 200);
     let pid = server.process.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -86,9 +91,7 @@ fn a_stub_speaks_without_a_bundle_and_is_controlled_from_here_only() {
     let mut server = start(command.args(stub).arg("127.0.0.1:0"));
     let control = |line: String| Some(line.strip_prefix("control address http://")?.to_owned());
     let control = (&mut server.stderr).lines().find_map(|line| control(line.unwrap())).unwrap();
-    while status(&server.address, "/readyz") != 200 {
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_ready(&server.address);
     assert_eq!((status(&control, "/state"), status(&control, "/contexts?seed=1")), (200, 200));
     server.process.kill().unwrap();
     server.process.wait().unwrap();

@@ -3,12 +3,12 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 pub(crate) mod hearing;
+pub(crate) mod waiting;
 pub(crate) mod wire;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::HeaderName;
@@ -25,9 +25,9 @@ use tokio::task::JoinHandle;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use waiting::until;
 
-/// Longest wait for anything at all: a debug build on a machine that has other things to do.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) use waiting::PATIENCE;
 
 /// An engine under way, and what it offers.
 pub(crate) type Engine = (Arc<engine::Handle>, Catalogue);
@@ -98,7 +98,7 @@ impl House {
             let (head, _) = house.answer("GET /readyz HTTP/1.0\r\n\r\n").await;
             status(&head) == 200
         };
-        house.until("ready", ready).await;
+        until("ready", ready).await;
         house
     }
 
@@ -116,13 +116,8 @@ impl House {
         &self.engine
     }
 
-    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
-        let waited = async {
-            while !holds().await {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waited).await.unwrap_or_else(|_| panic!("never {what}"));
+    pub(crate) async fn until(&self, what: &str, holds: impl AsyncFnMut() -> bool) {
+        until(what, holds).await;
     }
 
     /// Until the engine holds nothing for anybody.
@@ -131,7 +126,7 @@ impl House {
             let stats = self.engine().stats();
             stats.contexts == 0 && stats.kv_blocks_in_use == 0
         };
-        self.until("idle", idle).await;
+        until("idle", idle).await;
     }
 
     /// Head and body of the answer to a JSON body.
