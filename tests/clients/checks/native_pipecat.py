@@ -9,6 +9,7 @@ from pipecat.frames.frames import (
     BotStoppedSpeakingFrame,
     LLMContextAssistantTurnFrame,
     TTSSpeakFrame,
+    TTSTextFrame,
 )
 from pipecat.services.tts_service import TextAggregationMode
 
@@ -21,6 +22,9 @@ from .wire import Wire
 
 # Between what the transport has written and what the service takes for played: some writes of 40 ms, on a loop that is busy.
 POSITION_TOLERANCE_S = 0.2
+
+# Words that may lie between those that were told and those that were heard: as many short ones as fit into that tolerance.
+WORDS_APART = 4
 
 suite = Suite("dovecote-pipecat")
 
@@ -113,6 +117,32 @@ async def played_out(servers: Servers) -> None:
             # The user speaks when everything was heard: that is no barge-in.
             place = await agent.line.interrupt()
         assert agent.said == [texts.SHORT] * 2 and agent.heard == []
+
+
+def words_told(agent: HeardAgent) -> list[str]:
+    """The words that came by beside the sound."""
+    return [frame.text for frame in agent.beside.frames if isinstance(frame, TTSTextFrame)]
+
+
+@suite.case("words are told when they are spoken, and go by no clock into the context")
+async def word_by_word(servers: Servers) -> None:
+    server = await servers.get("fast")
+    async with HeardAgent(make(server)) as agent:
+        await agent.line.say(texts.LONG)
+        await agent.until_played(2)
+        told = words_told(agent)
+        assert agent.said == []
+        place = await interrupt(agent, texts.LONG)
+        heard = agent.said[0].split()
+        assert told == texts.LONG.split()[: len(told)] and abs(len(told) - len(heard)) <= WORDS_APART, (told, heard)
+        broken_off = words_told(agent)
+        await agent.line.say(texts.SHORT)
+        place = await agent.line.below.until(BotStartedSpeakingFrame, place)
+        place = await agent.line.below.until(BotStoppedSpeakingFrame, place)
+        await agent.line.below.until(LLMContextAssistantTurnFrame, place)
+        assert words_told(agent)[len(broken_off) :] == texts.SHORT.split(), words_told(agent)
+        assert agent.said[1:] == [texts.SHORT]
+        agent.line.check_no_errors()
 
 
 @suite.case("barge-in before the first sound leaves nothing")

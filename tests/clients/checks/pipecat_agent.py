@@ -12,12 +12,13 @@ from pipecat.frames.frames import (
 )
 from pipecat.processors.aggregators.llm_context import LLMContext
 from pipecat.processors.aggregators.llm_response_universal import LLMContextAggregatorPair
+from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.tts_service import TTSService
 from pipecat.transports.base_output import BaseOutputTransport
 from pipecat.transports.base_transport import TransportParams
 
 from . import texts
-from .pipecat_rig import Line, Make
+from .pipecat_rig import Line, Listener, Make
 from .server import Servers
 from .suite import Suite
 
@@ -54,7 +55,9 @@ class Agent:
         self.service = service
         self.context = LLMContext()
         self.loudspeaker = Loudspeaker()
-        self.line = Line(service, self.loudspeaker, LLMContextAggregatorPair(self.context).assistant())
+        # What comes out of the loudspeaker: the context keeps the text that it is told.
+        self.beside = Listener(FrameDirection.DOWNSTREAM)
+        self.line = Line(service, self.loudspeaker, self.beside, LLMContextAggregatorPair(self.context).assistant())
 
     async def __aenter__(self) -> "Agent":
         await self.line.__aenter__()

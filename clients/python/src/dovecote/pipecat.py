@@ -3,18 +3,22 @@
 When a turn is played to its end, its text goes into the context behind the last sound. When the user interrupts, the server is
 told how far the transport had played, answers which words were heard, and exactly those go into the context, before the
 interruption does.
+
+Every word is told when it is spoken, for captions and what else follows along. Such a frame goes by the clock, which knows of no
+gap in the sound, so it never goes into the context.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from loguru import logger
 from pipecat.frames.frames import (
+    AggregatedTextFrame,
     BotSpeakingFrame,
     BotStartedSpeakingFrame,
     BotStoppedSpeakingFrame,
@@ -23,8 +27,11 @@ from pipecat.frames.frames import (
     ErrorFrame,
     Frame,
     InterruptionFrame,
+    LLMAssistantPushAggregationFrame,
+    LLMFullResponseEndFrame,
     StartFrame,
     SystemFrame,
+    TextFrame,
     TTSAudioRawFrame,
     TTSStoppedFrame,
     TTSTextFrame,
@@ -32,12 +39,11 @@ from pipecat.frames.frames import (
 from pipecat.processors.frame_processor import FrameDirection
 from pipecat.services.settings import TTSSettings
 from pipecat.services.tts_service import TextAggregationMode, TTSService
-from pipecat.utils.text.base_text_aggregator import TextType
 
 from .client import Client
 from .context import Context
 from .errors import DovecoteError
-from .events import Done, Heard, Sound
+from .events import Commit, Done, Heard, Sound, Word
 
 # Fewer, larger frames than the protocol's 20 ms: as much as a transport writes at once.
 _FRAME_MS = 40
@@ -45,8 +51,13 @@ _SAMPLE_BYTES = 2
 
 
 @dataclass
-class HeardTextFrame(TTSTextFrame, SystemFrame):
-    """The words of an interrupted turn that were heard.
+class SpokenTextFrame(TextFrame):
+    """A part of a turn that was spoken to its end, for the context: it comes behind the turn's last sound."""
+
+
+@dataclass
+class HeardTextFrame(TextFrame, SystemFrame):
+    """The words of an interrupted turn that were heard, for the context.
 
     It overtakes the sound that waits in the transport, as the interruption behind it does, so that it gets to the context first.
     """
@@ -61,6 +72,8 @@ class _Turn:
     context: Context
     appends: bool
     reader: asyncio.Task[None] | None = None
+    # What of it is for the context, in order.
+    spoken: list[SpokenTextFrame] = field(default_factory=list)
 
 
 class _Playback:
@@ -158,6 +171,8 @@ class DovecoteTTSService(TTSService):
         self._client: Client | None = None
         self._turns: dict[str, _Turn] = {}
         self._playback: _Playback | None = None
+        # Sentences that are being spoken, by the ids that their words have; empty once they are kept for the context.
+        self._sentences: dict[int, str] = {}
         self._register_event_handler("on_heard")
 
     @property
@@ -229,10 +244,44 @@ class DovecoteTTSService(TTSService):
         await super().process_frame(frame, direction)
 
     async def push_frame(self, frame: Frame, direction: FrameDirection = FrameDirection.DOWNSTREAM) -> None:
-        """Counts the sound that goes to the transport."""
-        if isinstance(frame, TTSAudioRawFrame) and frame.context_id in self._turns and self._playback:
-            self._playback.push(frame.context_id, len(frame.audio) // _SAMPLE_BYTES, time.monotonic())
+        """Counts the sound that goes to the transport, and keeps text for the context behind it."""
+        turn = self._turns.get(getattr(frame, "context_id", None) or "")
+        match frame:
+            case TTSAudioRawFrame() if turn and self._playback:
+                self._playback.push(frame.context_id or "", len(frame.audio) // _SAMPLE_BYTES, time.monotonic())
+            case AggregatedTextFrame() if frame.will_be_spoken and not isinstance(frame, TTSTextFrame):
+                self._sentences[frame.id] = frame.raw_text or frame.text
+            case AggregatedTextFrame() if turn and frame.append_to_context:
+                self._keep_for_context(turn, frame)
+            case TTSStoppedFrame() if turn:
+                await self._push_spoken(turn, frame.context_id or "")
+            case LLMFullResponseEndFrame() | LLMAssistantPushAggregationFrame():
+                # Behind the last sound, not by the clock with the last word.
+                frame.pts = None
         await super().push_frame(frame, direction)
+
+    async def on_audio_context_completed(self, context_id: str) -> None:
+        """Tells what was spoken of a turn that went quiet without an end."""
+        await super().on_audio_context_completed(context_id)
+        if turn := self._turns.get(context_id):
+            await self._push_spoken(turn, context_id)
+
+    def _keep_for_context(self, turn: _Turn, frame: AggregatedTextFrame) -> None:
+        """Takes the text out of a frame that may come by before it is heard: of a sentence with its first word, and whole."""
+        frame.append_to_context = False
+        text = frame.raw_text or frame.text
+        if isinstance(frame, TTSTextFrame) and frame.segment_id is not None:
+            text = self._sentences.get(frame.segment_id, text)
+            self._sentences[frame.segment_id] = ""
+        if text:
+            turn.spoken.append(SpokenTextFrame(text))
+
+    async def _push_spoken(self, turn: _Turn, context_id: str) -> None:
+        spoken, turn.spoken = turn.spoken, []
+        for frame in spoken:
+            frame.interruptible = self._is_interruptible(context_id)
+            frame.transport_destination = self._transport_destination
+            await self.push_frame(frame)
 
     async def _handle_interruption(self, frame: InterruptionFrame, direction: FrameDirection) -> None:
         frames = await self._interrupt()
@@ -258,13 +307,12 @@ class DovecoteTTSService(TTSService):
         for (id, turn, _), (text, heard) in zip(stopped, answers, strict=True):
             await self._call_event_handler("on_heard", id, heard)
             if text and turn.appends:
-                frame = HeardTextFrame(text, TextType.SENTENCE, context_id=id, heard=heard)
-                frame.includes_inter_frame_spaces = False
-                frames.append(frame)
+                frames.append(HeardTextFrame(text, heard=heard))
         for id in turns:
             await self._drop(id)
         if not self._turns:
             self._playback.stop()
+            self._sentences.clear()
         return frames
 
     async def _heard(self, context: Context, played: int) -> tuple[str, Heard | None]:
@@ -298,6 +346,8 @@ class DovecoteTTSService(TTSService):
             if turn.context.is_over and self._playback.is_played_out(id, now) and not self.audio_context_available(id):
                 self._turns.pop(id)
                 self._playback.forget(id)
+        if not self._turns:
+            self._sentences.clear()
 
     async def _drop(self, context_id: str) -> None:
         turn = self._turns.pop(context_id)
@@ -310,6 +360,10 @@ class DovecoteTTSService(TTSService):
         """Text as it goes on: whole sentences come without the blank between them."""
         needs_blank = not self._is_streaming_tokens and before and not before[-1].isspace() and not text[:1].isspace()
         return f" {text}" if needs_blank else text
+
+    def _timed(self, text: str, words: Sequence[Word]) -> list[tuple[str, float]]:
+        """Words and when each begins, in seconds of the context's sound."""
+        return [(text[word.text_from : word.text_to], word.pos_from / self.sample_rate) for word in words]
 
     async def _connect(self) -> Client:
         if self._client is None or not self._client.is_open:
@@ -345,6 +399,8 @@ class DovecoteTTSService(TTSService):
                     case Sound():
                         frame = TTSAudioRawFrame(event.data, self.sample_rate, 1, context_id=context_id)
                         await self.append_to_audio_context(context_id, frame)
+                    case Commit(words=words):
+                        await self.add_word_timestamps(self._timed(context.text, words), context_id)
                     case Done():
                         break
         except DovecoteError as error:
