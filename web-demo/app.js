@@ -135,7 +135,8 @@ function showEngine({ contexts, parked, kv_blocks }) {
   blocks.push(used);
   showNumber("blocks", `${sum("used")} of ${sum("total").toLocaleString("en")}`);
   showNumber("engine", used.map((count, stage) => `cb${stage} ${count}`).join(" · "));
-  showNumber("contexts", `${contexts} in the engine, ${parked} far ahead, ${sum("cached")} blocks kept for reuse`);
+  const others = contexts === 1 ? "1 context" : `${contexts} contexts`;
+  showNumber("contexts", `${others} in the engine, ${parked} paused far ahead; ${sum("cached")} blocks kept for reuse`);
 }
 
 function addSamples() {
