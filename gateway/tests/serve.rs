@@ -80,7 +80,9 @@ fn an_address_that_is_taken_is_told() {
     server.process.kill().unwrap();
     server.process.wait().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains(&server.address));
+    let told = stderr(&output);
+    assert!(told.contains(&server.address), "{told}");
+    assert_eq!(told.lines().count(), 1, "no model was loaded before: {told}");
 }
 
 #[test]

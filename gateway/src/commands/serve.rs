@@ -69,6 +69,8 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let security = Security::new(&settings)?;
     // Before the model is loaded, which takes longer.
     lexicons(&settings.lexicon)?;
+    // An address that is taken is told at once; it is bound for good when there is somebody to answer.
+    drop(std::net::TcpListener::bind(listen).map_err(|e| cannot("listen", listen, &e))?);
     if !listen.ip().is_loopback() && !security.needs_key() && !settings.server.insecure_open {
         let message = format!(
             "{listen} can be reached from outside and there are no keys: listen on 127.0.0.1, or say --insecure-open",
