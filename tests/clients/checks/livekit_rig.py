@@ -1,6 +1,5 @@
 """The turns that every speech plugin of LiveKit Agents has to manage."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
@@ -8,7 +7,7 @@ import numpy as np
 from livekit.agents import APIConnectOptions, APIError, APIStatusError, tts
 
 from . import sound, texts
-from .server import POLL_S, Server, Servers
+from .server import Server, Servers
 from .suite import Suite
 
 # A refusal is to be seen, not to be tried again.
@@ -106,7 +105,7 @@ def add_turns(
                 (turn.say if is_all_sent else turn.begin)(text)
                 pieces = turn.heard()
                 await anext(pieces)
-                assert (await server.held()).contexts > 0, "there is nothing to break off"
+                await server.until_busy()
             if leaves_at_once:
                 await server.until_idle()
             interrupted = await server.contexts(latest)
@@ -143,8 +142,7 @@ def add_refusals(suite: Suite, make: Make, make_with_bad_key: Make) -> None:
         async with make(server) as first, make(server) as second:
             async with Turn(first) as turn:
                 turn.say(texts.LONG)
-                while (await server.held()).contexts == 0:
-                    await asyncio.sleep(POLL_S)
+                await server.until_busy()
                 assert (await refusal(second)).status_code == 503
 
 

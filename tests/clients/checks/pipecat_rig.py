@@ -22,7 +22,7 @@ from pipecat.services.tts_service import TTSService
 from pipecat.workers.runner import WorkerRunner
 
 from . import sound, texts
-from .server import POLL_S, Server, Servers
+from .server import Server, Servers
 from .suite import Suite
 
 # What a service says of a voice that it was refused, or that its turn ended without sound, if it overhears refusals.
@@ -137,7 +137,7 @@ async def interrupted(line: Line, server: Server, text: str) -> None:
     """Breaks off what is being said, and demands that the next turn has only its own sound."""
     latest = await server.latest()
     await line.below.until(TTSAudioRawFrame)
-    assert (await server.held()).contexts > 0, "there is nothing to break off"
+    await server.until_busy()
     place = await line.interrupt()
     await server.until_idle()
     sound.check_broken_off(await server.contexts(latest), text)
@@ -224,8 +224,7 @@ def add_refusals(suite: Suite, make: Make, make_with_bad_key: Make) -> None:
         server = await servers.get("small")
         async with Line(make(server)) as first, Line(make(server)) as second:
             await first.say(texts.LONG)
-            while (await server.held()).contexts == 0:
-                await asyncio.sleep(POLL_S)
+            await server.until_busy()
             await second.say(texts.SHORT)
             place = await second.above.until(ErrorFrame)
             assert "503" in second.above.frames[place - 1].error, second.above.frames[place - 1].error

@@ -107,6 +107,11 @@ class Server:
             assert time.monotonic() < deadline, f"left in the engine: {held}"
             await asyncio.sleep(POLL_S)
 
+    async def until_busy(self) -> None:
+        """Waits until the engine holds a context. Clients that ask for one sentence after another leave gaps between them."""
+        while (await self.held()).contexts == 0:
+            await asyncio.sleep(POLL_S)
+
     async def contexts(self, after: int = -1) -> list[dict]:
         """What each context of a stub engine with a number above `after` was told and did, the oldest first."""
         contexts = json.loads(await get(f"{self._control}/contexts"))
