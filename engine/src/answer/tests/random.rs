@@ -117,7 +117,8 @@ fn day(seed: u64, alone: &mut Rig) {
             let twin = any_request(&mut again, &mut alone_ear, model);
             if let Ok(settings) = rig.speakers[model].resolve(asked) {
                 rig.open(id, settings);
-                opened.push((model, twin));
+                // Alone, nobody has to wait for a listener.
+                opened.push((model, Request { max_ahead: None, ..twin }));
             }
         }
         let live = rig
