@@ -70,7 +70,7 @@ impl Stage {
                 *id = 256 + (row * 31 + seed * 7) as u32 % TEXT as u32;
             }
             let manner = Manner { text: Sampling::GREEDY, audio: AUDIO, seed: seed as u64 };
-            let (place, how) = ((ContextId(seed as u64), 0), (manner, guidance));
+            let (place, how) = ((ContextId(seed as u64), 0), (manner, guidance.into()));
             let machine = Machine::Bagpiper(machine);
             Turn::open(&mut scheduler, place, model.clone(), machine, &prompt, how)
         };

@@ -139,7 +139,7 @@ impl Context {
         }
         let s = &self.settings;
         let place = (self.id, s.speaker.stage);
-        let (turns, how) = (s.speaker.turns.clone(), (s.manner, s.guidance));
+        let (turns, how) = (s.speaker.turns.clone(), (s.manner, s.guidance.clone()));
         let turn = Turn::open(env.scheduler, place, turns, s.machine.clone(), &s.prompt, how);
         let mut job = self.job();
         // Some prompts open the first segment themselves.

@@ -25,6 +25,8 @@ pub struct Request {
     pub audio: Draw,
     /// Guidance weight of sound; 1 switches guidance off.
     pub guidance: Option<f32>,
+    /// Guidance weights of the first sounds, in order, where they are not all alike.
+    pub sound_guidance: Vec<f32>,
     /// Most tokens of a segment of text.
     pub max_text_tokens: Option<usize>,
     /// Most frames of a segment of sound. The last ones are finished within it, none is cut.
@@ -108,6 +110,7 @@ impl Request {
             text: Draw::default(),
             audio: Draw::default(),
             guidance: None,
+            sound_guidance: Vec::new(),
             max_text_tokens: None,
             max_audio_frames: None,
             min_audio_frames: None,

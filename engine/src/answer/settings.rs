@@ -13,11 +13,14 @@ use crate::request::{check_guidance, share, warmed};
 use crate::sampler::Sampling;
 use crate::sound::Stream;
 use crate::streams::Manner;
+use crate::turn::Guidance;
 
 /// Most strings at which an answer stops.
 const STOPS_MAX: usize = 16;
 /// Longest of them, in bytes: so much of a text may be held back.
 const STOP_BYTES_MAX: usize = 256;
+/// Most weights of guidance where the model chooses its segments.
+const SOUNDS_MAX: usize = 16;
 /// Symbols around a segment: the assistant's, the modality's and what ends it.
 const SYMBOLS: usize = 4;
 
@@ -35,8 +38,8 @@ pub(crate) struct Settings {
     pub(super) machine: Machine,
     /// How it is chosen.
     pub(super) manner: Manner,
-    /// Weight of the condition; 1 is no guidance.
-    pub(super) guidance: f32,
+    /// How much the condition counts in each sound.
+    pub(super) guidance: Guidance,
     /// Strings at which it stops.
     pub(super) stops: Arc<[String]>,
     /// Most rows of prompt and answer together.
@@ -50,7 +53,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// How its sound is made.
     pub(crate) fn lane(&self) -> Lane {
-        Lane { stage: self.speaker.stage, guided: self.guidance != 1.0 }
+        Lane { stage: self.speaker.stage, guided: !self.guidance.is_none() }
     }
 
     /// Whether there may be sound in it.
@@ -75,8 +78,7 @@ impl Speaker {
     pub(crate) fn resolve(self: &Arc<Self>, request: Request) -> Result<Settings, Error> {
         let defaults = &self.manifest.sampling;
         let order = self.order(&request)?;
-        let guidance = request.guidance.unwrap_or(defaults.guidance);
-        check_guidance(guidance, self.manifest.null_trained)?;
+        let guidance = self.guidance(&request, &order)?;
         let names = ["text.temperature", "text.top_p"];
         let text = drawn(names, defaults.text, request.text)?;
         let names = ["audio.temperature", "audio.top_p"];
@@ -84,7 +86,7 @@ impl Speaker {
         let stops = stops(&request.stop)?;
         let prompt = prompt::rows(self, &request)?;
         let streams = self.family.streams().len();
-        let members = if guidance == 1.0 { 1 } else { 2 };
+        let members = if guidance.is_none() { 1 } else { 2 };
         let rows_max = self.rows_max(members);
         let room = rows_max.saturating_sub(prompt.len() / streams);
         let plan = self.plan(&request, &order, room)?;
@@ -145,6 +147,24 @@ impl Speaker {
             return Err(Error::option("modalities", list(&order), "text: this model has no codec"));
         }
         Ok(order)
+    }
+
+    /// Weights of guidance, of each sound.
+    fn guidance(&self, request: &Request, order: &[Modality]) -> Result<Guidance, Error> {
+        let of_others = request.guidance.unwrap_or(self.manifest.sampling.guidance);
+        let of_first = &request.sound_guidance;
+        for &weight in of_first.iter().chain([&of_others]) {
+            check_guidance(weight, self.manifest.null_trained)?;
+        }
+        let sounds = match order {
+            [] => SOUNDS_MAX,
+            _ => order.iter().filter(|m| **m == Modality::Audio).count(),
+        };
+        if of_first.len() > sounds {
+            let allowed = format!("at most {sounds} weights, one for each sound");
+            return Err(Error::option("guidance", of_first.len(), allowed));
+        }
+        Ok(Guidance::new(of_first, of_others))
     }
 
     /// Limits of the segments. What is asked for must fit behind the prompt; a default is cut to what does.

@@ -29,6 +29,38 @@ pub struct Model {
     pub outputs: Outputs,
 }
 
+/// How much the condition counts in the sounds of a turn; 1 is no guidance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Guidance {
+    /// Of the first sounds, in order.
+    of_first: Arc<[f32]>,
+    /// Of all others.
+    of_others: f32,
+}
+
+impl Guidance {
+    /// Weights of the first sounds, in order, and that of all others.
+    pub fn new(of_first: &[f32], of_others: f32) -> Self {
+        Self { of_first: of_first.into(), of_others }
+    }
+
+    /// The weight in a sound, counted from 0.
+    pub fn weight(&self, sound: usize) -> f32 {
+        self.of_first.get(sound).copied().unwrap_or(self.of_others)
+    }
+
+    /// Whether no sound is guided.
+    pub fn is_none(&self) -> bool {
+        self.of_first.iter().chain([&self.of_others]).all(|weight| *weight == 1.0)
+    }
+}
+
+impl From<f32> for Guidance {
+    fn from(weight: f32) -> Self {
+        Self::new(&[], weight)
+    }
+}
+
 /// What came of one step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said {
@@ -61,8 +93,9 @@ pub struct Turn {
     model: Arc<Model>,
     machine: Machine,
     manner: Manner,
-    /// Weight of the condition; 1 is no guidance.
-    guidance: f32,
+    guidance: Guidance,
+    /// Sounds that are over: the place of the one under way, or of the next.
+    sounds: usize,
     group: GroupId,
     /// Rows of the sound under way.
     aligner: Option<Aligner>,
@@ -81,12 +114,12 @@ impl Turn {
         model: Arc<Model>,
         machine: Machine,
         prompt: &[u32],
-        (manner, guidance): (Manner, f32),
+        (manner, guidance): (Manner, Guidance),
     ) -> Self {
         let streams = model.outputs.streams.len();
         let mut members = vec![Sequence::of_rows(prompt, streams)];
         let sounds = machine.guided();
-        if sounds && guidance != 1.0 {
+        if sounds && guidance.weight(0) != 1.0 {
             // The prompt's last row is the marker that opens the sound.
             let marker = prompt.len() - streams;
             let mut rows = vec![NOTHING; marker];
@@ -96,7 +129,7 @@ impl Turn {
         let group = scheduler.add(context, stage, members);
         scheduler.narrow(group, machine.phase() != Phase::Text);
         let aligner = sounds.then(|| Aligner::new(streams));
-        Self { model, machine, manner, guidance, group, aligner, step: 0 }
+        Self { model, machine, manner, guidance, sounds: 0, group, aligner, step: 0 }
     }
 
     /// The group that runs it.
@@ -119,7 +152,7 @@ impl Turn {
     ) -> Result<Said, TurnError> {
         let (main, companion) = logits.split_at_mut(self.model.outputs.len());
         if self.guides() {
-            merge(main, companion, self.guidance);
+            merge(main, companion, self.weight());
         }
         let mut said = Said::default();
         let outputs = &self.model.outputs;
@@ -133,6 +166,7 @@ impl Turn {
         let sounds = self.machine.guided();
         if !sounds && let Some(aligner) = self.aligner.take() {
             (said.sound_ends, said.lost) = (true, aligner.unfinished());
+            self.sounds += 1;
         }
         said.done = self.machine.phase() == Phase::Done;
         self.follow(scheduler, sounds);
@@ -162,14 +196,18 @@ impl Turn {
     }
 
     fn guides(&self) -> bool {
-        self.guidance != 1.0 && self.machine.guided()
+        self.weight() != 1.0 && self.machine.guided()
+    }
+
+    fn weight(&self) -> f32 {
+        self.guidance.weight(self.sounds)
     }
 
     /// The companion is there while a sound is guided, and at no other time.
     fn follow(&self, scheduler: &mut Scheduler, sounds: bool) {
         let Some(group) = scheduler.group(self.group) else { return };
         let (members, rows) = (group.members.len(), group.members[0].ids.len());
-        if sounds && self.guidance != 1.0 && members == 1 {
+        if sounds && self.weight() != 1.0 && members == 1 {
             let streams = self.model.outputs.streams.len();
             scheduler.join(self.group, Sequence::of_rows(&vec![NOTHING; rows * streams], streams));
         } else if !sounds && members > 1 {

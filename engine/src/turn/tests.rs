@@ -114,7 +114,7 @@ impl Stage {
 
     fn begin_with(&mut self, golden: &Golden, manner: Manner, machine: Machine) -> GroupId {
         let context = ContextId(self.turns.len() as u64);
-        let how = (manner, golden.guidance);
+        let how = (manner, golden.guidance.into());
         let scheduler = &mut self.scheduler;
         let place = (context, 0);
         let turn = Turn::open(scheduler, place, self.model.clone(), machine, &golden.prompt, how);

@@ -54,7 +54,7 @@ impl Golden {
         let prompt = self.rows("prompt_rows").concat().iter().map(|&id| id as u32).collect();
         Settings {
             machine: settings.speaker.family.machine(plan).unwrap(),
-            guidance: self.guidance,
+            guidance: self.guidance.into(),
             manner: GREEDY,
             prompt,
             ..settings

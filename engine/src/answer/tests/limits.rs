@@ -189,6 +189,36 @@ fn writing_holds_up_no_listener_and_is_done_in_what_time_is_left() {
     assert!(rig.heard.values().all(|heard| matches!(heard.outcome, Some(Ok(_)))));
 }
 
+/// The companion of a sound counts as much as that sound was asked to be guided.
+#[test]
+fn each_sound_is_guided_as_was_asked_for_it() {
+    const FRAMES: usize = 6;
+    let mut rig = sway::rig_without_pads();
+    let mut say = |of_first: &[f32], of_others: f32| {
+        let asked = Request {
+            guidance: Some(of_others),
+            sound_guidance: of_first.to_vec(),
+            min_audio_frames: Some(FRAMES),
+            max_audio_frames: Some(FRAMES),
+            ..request(&[Modality::Audio; 3], 4)
+        };
+        let settings = rig.resolve(BAGPIPER, asked);
+        let heard = rig.alone(settings);
+        assert_eq!(heard.segments, vec![Segment::Audio { frames: FRAMES, lost: 0 }; 3]);
+        heard.frames.chunks(FRAMES).map(<[_]>::to_vec).collect::<Vec<_>>()
+    };
+    let (plain, guided) = (say(&[], 1.0), say(&[], 3.0));
+    assert_ne!(plain[0], guided[0]);
+    let mixed = say(&[1.0, 3.0], 1.0);
+    assert_eq!(mixed[0], plain[0]);
+    assert_ne!(mixed[1], plain[1]);
+    // What is said of others holds for all that are not named.
+    let both = say(&[1.0], 3.0);
+    assert_eq!(both[..2], mixed[..2]);
+    assert_ne!(both[2], mixed[2]);
+    assert_eq!(say(&[3.0], 1.0)[0], guided[0]);
+}
+
 #[test]
 fn a_reader_gets_segments_in_order_and_one_end() {
     let mut rig = Rig::new(ROOMY, BUDGET);
@@ -293,7 +323,17 @@ fn what_a_model_cannot_do_is_refused_by_field() {
     let good = || request(TURN, 0);
     let draw = |temperature| Draw { temperature: Some(temperature), ..Draw::default() };
     let says = |parts| vec![Message { role: Role::User, parts }];
-    let cases: [(usize, Request, &str, &str); 14] = [
+    let each = |weights: &[f32]| Request { sound_guidance: weights.to_vec(), ..good() };
+    let cases: [(usize, Request, &str, &str); 18] = [
+        (OPUSLM, each(&[2.0]), "guidance", "only 1"),
+        (BAGPIPER, each(&[-1.0]), "guidance", "0 to 10"),
+        (BAGPIPER, each(&[1.0; 2]), "guidance", "at most 1 weights"),
+        (
+            BAGPIPER,
+            Request { modalities: Vec::new(), ..each(&[1.0; 17]) },
+            "guidance",
+            "at most 16 weights",
+        ),
         (OPUSLM, Request { guidance: Some(2.0), ..good() }, "guidance", "only 1"),
         (BAGPIPER, Request { guidance: Some(11.0), ..good() }, "guidance", "0 to 10"),
         (BAGPIPER, Request { text: draw(2.5), ..good() }, "text.temperature", "0 to 2"),

@@ -156,7 +156,7 @@ fn day(seed: u64, alone: &mut Rig) {
         let at = format!("seed {seed}, answer {n} of {}", BUNDLES[model]);
         // Room for as many rows as there was: an answer ends with it.
         let mut settings = alone.resolve(model, request);
-        let members = 1 + usize::from(settings.guidance != 1.0);
+        let members = if settings.guidance.is_none() { 1 } else { 2 };
         settings.rows_max = settings.rows_max.min(rig.speakers[model].rows_max(members));
         let whole = alone.alone(settings);
         match cancelled.contains(&id) {

@@ -63,7 +63,7 @@ fn golden_batch_merges_the_rows_of_guided_sounds_alone() {
         let mut machine = Machine::Bagpiper(Bagpiper::new(ids.clone(), plan).unwrap());
         opened.iter().for_each(|&id| _ = machine.advance(id).unwrap());
         let prompt = [&[1, 6][..], opened].concat();
-        let how = (GREEDY, read::<f32>(&request["w"]));
+        let how = (GREEDY, read::<f32>(&request["w"]).into());
         let place = (ContextId(0), 0);
         let mut turn = Turn::open(&mut scheduler, place, model.clone(), machine, &prompt, how);
         let members = |s: &Scheduler, turn: &Turn| -> Vec<Vec<u32>> {
