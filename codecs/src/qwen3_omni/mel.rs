@@ -15,8 +15,10 @@ use realfft::{RealFftPlanner, RealToComplex};
 use super::RATE;
 use crate::frames::Frames;
 
-const WINDOW: usize = 400;
-const HOP: usize = 160;
+/// Samples of a frame.
+pub(super) const WINDOW: usize = 400;
+/// Samples from one frame to the next.
+pub(super) const HOP: usize = 160;
 const HIGHEST_HERTZ: f64 = 8_000.0;
 /// What a band gives at least before the logarithm.
 const FLOOR: f64 = 1e-10;

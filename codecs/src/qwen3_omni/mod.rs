@@ -6,17 +6,19 @@
 //!   -> transformer layers within windows of eight seconds -> rows [tokens, output] -> adaptor -> rows [tokens, hidden]
 //! ```
 //! Times are those of the release; all sizes come from the configuration. Windows do not see each other, so a clip can be
-//! encoded while it is heard, a window behind, to the same rows. The spectrum cannot where it looks at the whole clip: see
-//! [`MelSettings`].
+//! encoded while it is heard, a window behind. What the spectrum looks at in the whole clip is then taken from what has been
+//! heard: see [`LiveClip`].
 
 mod config;
 mod layer;
+mod live;
 mod mel;
 #[cfg(test)]
 mod tests;
 mod tower;
 
 pub use config::Config;
+pub use live::LiveClip;
 pub use mel::{LogMel, MelSettings, Tail};
 pub use tower::{Tower, TowerStream};
 

@@ -160,6 +160,123 @@ fn a_clip_is_encoded_to_as_many_rows_as_were_told() {
     assert_eq!(hearing.rows(16_000), 13);
 }
 
+/// Sound that changes: silence, then noise under an envelope that swells to three times its first loudness in the second window.
+fn swelling(samples: usize) -> Vec<f32> {
+    let mut state = 1_u32;
+    let noise = move || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    let envelope = |i: usize| match i {
+        0..8_000 => 0.0,
+        8_000..WINDOW_SAMPLES => 0.1,
+        _ => 0.3,
+    };
+    std::iter::repeat_with(noise).take(samples).enumerate().map(|(i, n)| n * envelope(i)).collect()
+}
+
+/// A window of the tiny tower, and what the spectrum looks ahead behind it.
+const WINDOW_SAMPLES: usize = 800 * 160;
+const LOOK_AHEAD: usize = 40;
+/// Rows of a window.
+const WINDOW_ROWS: usize = 104;
+
+/// Both ways to see a clip; a live one differs from a whole one only by what they look at in all of it.
+fn manners() -> [MelSettings; 2] {
+    [MelSettings::default(), MelSettings { normalise: true, tail: Tail::Silence }]
+}
+
+fn hearing_as(mel: MelSettings) -> Hearing {
+    let model = Weights::open(&fixture("speechlm_tiny/bagpiper/model.safetensors")).unwrap();
+    let (tower, config) = (open("model"), config("config"));
+    Hearing::load((&tower, &config), (&model, 64), mel, 60.0).unwrap()
+}
+
+/// The rows of a clip that comes in pieces of these lengths, and behind them as one.
+fn live(hearing: &Hearing, samples: &[f32], cuts: &[usize]) -> Frames {
+    let (mut clip, mut rest) = (hearing.begin(), samples);
+    let mut rows = Frames::zeros(0, hearing.hidden());
+    for &cut in cuts {
+        let (piece, more) = rest.split_at(cut.min(rest.len()));
+        rows.extend(&hearing.step(&mut clip, piece, false).unwrap());
+        rest = more;
+    }
+    rows.extend(&hearing.step(&mut clip, rest, true).unwrap());
+    assert_eq!(clip, hearing.begin(), "as new");
+    rows
+}
+
+#[test]
+fn a_live_clip_of_one_window_is_the_whole_clip_bit_for_bit() {
+    let samples = swelling(WINDOW_SAMPLES);
+    for mel in manners() {
+        let hearing = hearing_as(mel);
+        for length in [1, 15_000, 16_000, WINDOW_SAMPLES - 1, WINDOW_SAMPLES] {
+            let whole = hearing.encode(&samples[..length]).unwrap();
+            assert!(live(&hearing, &samples[..length], &[700, 9_000]) == whole, "{length}");
+        }
+    }
+}
+
+#[test]
+fn every_window_of_a_live_clip_is_that_of_the_clip_that_ends_behind_it() {
+    let samples = swelling(2 * WINDOW_SAMPLES + 20_000);
+    for mel in manners() {
+        let hearing = hearing_as(mel);
+        let rows = live(&hearing, &samples, &[]);
+        for window in 0..2 {
+            let (from, to) = (window * WINDOW_ROWS, (window + 1) * WINDOW_ROWS);
+            let heard = (window + 1) * WINDOW_SAMPLES + LOOK_AHEAD;
+            let clip = hearing.encode(&samples[..heard]).unwrap();
+            assert!(rows.slice(from..to) == clip.slice(from..to), "window {window}");
+        }
+        let whole = hearing.encode(&samples).unwrap();
+        assert_eq!(rows.time(), whole.time());
+        let last = 2 * WINDOW_ROWS..whole.time();
+        assert!(rows.slice(last.clone()) == whole.slice(last), "the last window knows all");
+        assert!(rows != whole, "the others do not know how loud it becomes");
+    }
+}
+
+#[test]
+fn a_window_is_there_as_soon_as_the_spectrum_needs_no_more() {
+    let hearing = hearing_as(MelSettings::default());
+    let samples = swelling(WINDOW_SAMPLES + 2 * LOOK_AHEAD);
+    let (most, rest) = samples.split_at(WINDOW_SAMPLES + LOOK_AHEAD - 1);
+    let mut clip = hearing.begin();
+    assert_eq!(hearing.step(&mut clip, most, false).unwrap().time(), 0);
+    assert_eq!(hearing.step(&mut clip, &rest[..1], false).unwrap().time(), WINDOW_ROWS);
+    assert_eq!(hearing.step(&mut clip, &rest[1..], true).unwrap().time(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn pieces_of_a_live_clip_equal_the_whole(
+        cuts in prop::collection::vec(0_usize..90_000, 0..5),
+        length in 1_usize..WINDOW_SAMPLES + 30_000,
+        way in 0_usize..2,
+    ) {
+        let (hearing, samples) = (hearing_as(manners()[way]), swelling(length));
+        prop_assert!(live(&hearing, &samples, &cuts) == live(&hearing, &samples, &[]));
+    }
+}
+
+#[test]
+fn what_is_refused_of_a_live_clip_counts_as_not_heard() {
+    let hearing = hearing(1.0);
+    let mut clip = hearing.begin();
+    assert_eq!(hearing.step(&mut clip, &[], true).unwrap_err(), HearingError::Empty);
+    hearing.step(&mut clip, &[0.5; 15_000], false).unwrap();
+    let before = clip.clone();
+    let error = hearing.step(&mut clip, &[0.0, f32::NAN], false).unwrap_err();
+    assert_eq!(error, HearingError::NotFinite { index: 15_001 });
+    let error = hearing.step(&mut clip, &[0.0; 1_001], true).unwrap_err().to_string();
+    assert!(error.contains("longer than 1 s"), "{error}");
+    assert_eq!(clip, before);
+}
+
 #[test]
 fn a_clip_that_cannot_be_encoded_is_told_why() {
     let hearing = hearing(1.0);

@@ -83,6 +83,11 @@ impl Tower {
         self.outer.outputs()
     }
 
+    /// Frames of an attention window.
+    pub(super) fn window_frames(&self) -> usize {
+        self.window_chunks * self.chunk_frames
+    }
+
     /// Rows of a spectrum of so many frames.
     pub fn tokens(&self, frames: usize) -> usize {
         let (chunks, rest) = (frames / self.chunk_frames, frames % self.chunk_frames);
