@@ -5,8 +5,11 @@
 //! Handle --commands--> engine-step --jobs--> engine-audio --events--> Events (one outbox a context)
 //!        --recordings-> engine-voice --codes--> back; only where a model can make voices of them
 //!        --requests--> engine-hearing --commands--> engine-step; where there is a recording in what a model is to answer
+//!        --sound-----> engine-hearing; of recordings that come in while they are made
 //!        --texts-> engine-verbalizer --chunks--> engine-step; only where a model puts texts into words
 //! ```
+
+mod answers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,13 +19,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::answer::{self, Speaker};
 use crate::audio::{self, Audio};
 use crate::bundle::Prompt;
 use crate::bundle::speech::SpeechVoice;
 use crate::engine::{Engine, Opening};
 use crate::event::{Events, Outbox, outbox};
-use crate::hearing::{self, HearingJob, Waiting};
+use crate::hearing::{self, Inbox, LiveLimits, Waiting};
 use crate::load::{self, Lane};
 use crate::request::{Manner, Request, Written};
 use crate::roster::{Models, Taker};
@@ -42,7 +44,7 @@ const COMMANDS: usize = 4096;
 /// Jobs under way to the audio thread: about two for each of a hundred contexts. When it is full the engine makes no more
 /// codes until one is done.
 const JOBS: usize = 256;
-/// Recordings that wait to be encoded: seconds of work each, and five megabytes.
+/// Recordings of voices that wait to be encoded: seconds of work each, and five megabytes.
 const RECORDINGS: usize = 4;
 /// Texts that wait to be put into words: seconds of work each. What finds no place is spoken by the rules.
 const TEXTS: usize = 16;
@@ -62,10 +64,10 @@ pub struct Handle {
     /// Names of the models that can.
     makers: BTreeSet<String>,
     /// None where no model that answers can hear.
-    unheard: Option<SyncSender<HearingJob>>,
+    inbox: Option<Arc<Inbox>>,
     /// Those whose recordings are still to be heard, or whose texts are still to be put into words.
     waiting: Arc<Waiting>,
-    /// The clock by which texts are waited for.
+    /// The clock by which texts and sound are waited for.
     now: Arc<dyn Fn() -> Duration + Send + Sync>,
 }
 
@@ -76,6 +78,8 @@ pub(crate) struct Helpers {
     pub(crate) makers: BTreeMap<String, Maker>,
     /// What each model that answers hears with, if anything.
     pub(crate) ears: Vec<Option<SharedEar>>,
+    /// What may come in for them while it is made.
+    pub(crate) live: LiveLimits,
     /// Put the texts of some of the voice bundles into words, by their places.
     pub(crate) verbalizers: Vec<(usize, Verbalizer)>,
 }
@@ -83,7 +87,7 @@ pub(crate) struct Helpers {
 impl Handle {
     /// Starts the threads.
     pub(crate) fn spawn(engine: Engine, mut models: Models, helpers: Helpers) -> Self {
-        let Helpers { makers, ears, verbalizers } = helpers;
+        let Helpers { makers, ears, live, verbalizers } = helpers;
         let (commands, inbox) = sync_channel(COMMANDS);
         let (jobs, todo) = sync_channel(JOBS);
         let stats = Arc::new(Mutex::new(Stats::new(models.parts.clone())));
@@ -100,14 +104,15 @@ impl Handle {
             recordings
         });
         let waiting = Arc::<Waiting>::default();
-        let unheard = ears.iter().any(Option::is_some).then(|| {
-            let (unheard, todo) = sync_channel(RECORDINGS);
-            let (waiting, commands) = (waiting.clone(), commands.clone());
-            let side = hearing::Side { ears, waiting, commands };
-            threads.push(spawn_named("engine-hearing", move || side.run(&todo)));
-            unheard
-        });
         let now: Arc<dyn Fn() -> Duration + Send + Sync> = Arc::new(clock());
+        let inbox = ears.iter().any(Option::is_some).then(|| {
+            let inbox = Inbox::new(live);
+            let (waiting, commands) = (waiting.clone(), commands.clone());
+            let side = hearing::Side { ears, inbox: inbox.clone(), waiting, commands };
+            let now = now.clone();
+            threads.push(spawn_named("engine-hearing", move || side.run(&*now)));
+            inbox
+        });
         for (voice, verbalizer) in verbalizers {
             let ((texts, todo), now) = (sync_channel(TEXTS), now.clone());
             let work = move || verbalizer::run(verbalizer, &todo, &*now);
@@ -123,7 +128,7 @@ impl Handle {
             models,
             recordings,
             makers: names,
-            unheard,
+            inbox,
             waiting,
             now,
         }
@@ -153,60 +158,6 @@ impl Handle {
                 Ok(self.begin_in_words(id, (opening, stream), texts, written))
             }
         }
-    }
-
-    /// Opens a context in which a speech language model answers; its events come through the second value. Recordings in the
-    /// request are heard before it begins, on a thread of their own.
-    ///
-    /// # Errors
-    /// As [`Handle::open`]; also [`Error::Busy`] when other answers wait for that thread. What only shows when a recording is
-    /// heard ends the context with [`Failure::Hearing`](crate::Failure::Hearing).
-    pub fn answer(&self, request: answer::Request) -> Result<(ContextId, Events), Error> {
-        let speaker = self.models.speaker(request.model.as_deref())?;
-        if request.recordings().next().is_some() {
-            if request.max_ahead.is_some() {
-                self.admit(speaker.lane(&request))?;
-            }
-            return self.answer_heard(speaker, request);
-        }
-        let settings = speaker.resolve(request)?;
-        let stream = settings.stream();
-        let opening = Opening::Answer(Box::new(settings));
-        if opening.listens() {
-            self.admit(opening.lane())?;
-        }
-        let id = self.next_id();
-        let (outbox, events) = self.outbox(id);
-        outbox.watch(speaker.meter.begin());
-        let begun = Command::Open { id, opening, stream, outbox: outbox.clone() };
-        self.send(begun).inspect_err(|_| outbox.unwatch())?;
-        Ok((id, events))
-    }
-
-    fn answer_heard(
-        &self,
-        speaker: &Arc<Speaker>,
-        request: answer::Request,
-    ) -> Result<(ContextId, Events), Error> {
-        speaker.check_unheard(&request)?;
-        let model = self.models.speakers.iter().position(|known| Arc::ptr_eq(known, speaker));
-        let model = model.expect("it is one of them; this is a bug");
-        let unheard = self.unheard.as_ref().ok_or(Error::Stopped)?;
-        let id = self.next_id();
-        let (outbox, events) = self.outbox(id);
-        let queued = speaker.meter.hearing();
-        let job = HearingJob { id, speaker: speaker.clone(), model, request, _queued: queued };
-        outbox.watch(speaker.meter.begin());
-        self.waiting.add(id, outbox.clone());
-        unheard.try_send(job).map_err(|e| {
-            self.waiting.forget(id);
-            outbox.unwatch();
-            match e {
-                TrySendError::Full(_) => Error::Busy { commands: RECORDINGS },
-                TrySendError::Disconnected(_) => Error::Stopped,
-            }
-        })?;
-        Ok((id, events))
     }
 
     fn next_id(&self) -> ContextId {
@@ -434,7 +385,8 @@ impl Drop for Handle {
         self.stop();
         self.waiting.cancel_all();
         // The threads of recordings and texts end when nobody can send them anything.
-        (self.recordings, self.unheard) = (None, None);
+        self.recordings = None;
+        self.inbox.iter().for_each(|inbox| inbox.close());
         self.models.voices.iter_mut().for_each(|voice| voice.texts = None);
         for thread in self.threads.drain(..) {
             let _ = thread.join();

@@ -79,6 +79,29 @@ pub enum Error {
         /// When to ask again.
         retry_after: std::time::Duration,
     },
+    /// Sound of a recording is refused; what came of it before still counts.
+    #[error("recording {recording}: {reason}")]
+    Sound {
+        /// Its place among the live recordings of the request, from 0.
+        recording: usize,
+        /// Why not.
+        reason: String,
+    },
+    /// The context takes no sound: it is over, or was asked about no live recording.
+    #[error("the context takes no sound")]
+    Silent,
+    /// No more recordings may come in at once.
+    #[error("{most} recordings come in, as many as may at once (hearing.max_live)")]
+    Listening {
+        /// The limit.
+        most: usize,
+    },
+    /// The hearing thread has as much sound waiting as it may.
+    #[error("{} s of sound wait to be heard, as much as may (hearing.max_unheard_s)", most.as_secs_f64())]
+    Unheard {
+        /// The limit.
+        most: std::time::Duration,
+    },
     /// The engine has gone down.
     #[error("the engine has stopped")]
     Stopped,

@@ -69,7 +69,8 @@ impl Scheduler {
     pub fn add(&mut self, context: ContextId, stage: usize, members: Vec<Sequence>) -> GroupId {
         let id = GroupId(self.next_id);
         self.next_id += 1;
-        self.groups.insert(id, Group { id, context, stage, members, resident: false });
+        let (resident, growing) = (false, false);
+        self.groups.insert(id, Group { id, context, stage, members, resident, growing });
         id
     }
 
@@ -100,6 +101,21 @@ impl Scheduler {
     /// When there is no such group: what was sampled from has just run.
     pub fn append_row(&mut self, id: GroupId, row: &[u32]) {
         self.groups.get_mut(&id).expect("it has just run; this is a bug").append(row);
+    }
+
+    /// Appends rows of a prompt, `[rows, streams]`, to every member of a group.
+    pub fn extend(&mut self, id: GroupId, rows: &[u32]) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            let streams = 1 + group.members[0].others();
+            rows.chunks_exact(streams).for_each(|row| group.append(row));
+        }
+    }
+
+    /// Tells whether more of a group's prompt is to come, so that nothing is sampled from it yet.
+    pub fn grows(&mut self, id: GroupId, growing: bool) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.growing = growing;
+        }
     }
 
     /// Tells whether what a group says next is a symbol or a code, no text.
@@ -377,8 +393,9 @@ fn piece(group: &Group, prefill: &mut usize) -> Option<Scheduled> {
         return Some(of(remaining, true));
     }
     let mut tokens = shares(*prefill, &remaining);
-    let completes = tokens == remaining;
-    if !completes {
+    let completes = tokens == remaining && !group.growing;
+    // Of a group that grows nothing is sampled, so no token waits for the other half's.
+    if !completes && !group.growing {
         let kept = tokens.iter_mut().zip(&remaining);
         kept.for_each(|(tokens, &all)| *tokens = (*tokens).min(all.saturating_sub(1)));
     }
@@ -417,6 +434,34 @@ mod tests {
 
     fn run(scheduler: &mut Scheduler, step: &[Scheduled]) {
         step.iter().for_each(|s| scheduler.ran(s));
+    }
+
+    #[test]
+    fn what_is_there_of_a_growing_group_runs_and_is_not_sampled_from() {
+        let mut s = Scheduler::new(&[8], BUDGET);
+        let group = s.add(ContextId(1), 0, vec![sequence(0..50)]);
+        s.grows(group, true);
+        let step = |s: &mut Scheduler| {
+            let step = s.schedule(by_number);
+            run(s, &step);
+            step.first().map(|one| (one.tokens[0], one.completes))
+        };
+        assert_eq!(step(&mut s), Some((40, false)));
+        assert_eq!(step(&mut s), Some((10, false)), "its last token too");
+        assert_eq!(step(&mut s), None);
+        s.extend(group, &[50]);
+        assert_eq!(step(&mut s), Some((1, false)), "a prefill, though of one token");
+        s.preempt(group);
+        s.extend(group, &[51, 52]);
+        s.grows(group, false);
+        // Whole blocks of what had run are found again.
+        assert_eq!(step(&mut s), Some((53 - 3 * BLOCK_TOKENS, true)));
+        assert_eq!(s.tokens(0), Tokens { prefill: 56, prefix: 48, ..Tokens::default() });
+        s.append(group, 53);
+        assert_eq!(step(&mut s), Some((1, true)));
+        assert_eq!(s.tokens(0).decode, 1);
+        s.remove(group);
+        assert_eq!((s.check_integrity(), s.blocks(0).in_use), (Ok(()), 0));
     }
 
     #[test]

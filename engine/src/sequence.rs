@@ -88,6 +88,8 @@ pub struct Group {
     pub members: Vec<Sequence>,
     /// Whether blocks are held. A group that waits or was preempted holds none.
     pub resident: bool,
+    /// Whether more of its prompt is to come: what is there runs, and nothing is sampled from it.
+    pub growing: bool,
 }
 
 impl Group {
@@ -101,9 +103,9 @@ impl Group {
         self.members.iter().map(Sequence::remaining).sum()
     }
 
-    /// Whether each member needs just its newest token.
+    /// Whether each member needs just its newest token, so that the next one can be sampled.
     pub fn decodes(&self) -> bool {
-        self.members.iter().all(|m| m.remaining() == 1)
+        !self.growing && self.members.iter().all(|m| m.remaining() == 1)
     }
 
     /// How many shares of attention come with the logits of a completed step.

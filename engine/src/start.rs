@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use codecs::codes::CodeError;
 use codecs::nano::Nano;
@@ -19,7 +20,7 @@ use crate::engine::Engine;
 use crate::grammar::{Grammar, StageGrammar};
 use crate::guards::Guards;
 use crate::handle::Helpers;
-use crate::hearing::Ear;
+use crate::hearing::{Ear, LiveLimits};
 use crate::kernels::matrix::Precision;
 use crate::layout::{Vocabulary, WindowLimits};
 use crate::memory::{self, Need, TooFew};
@@ -59,6 +60,12 @@ pub struct Options {
     pub sequences: usize,
     /// Whether contexts share the keys and values of an equal beginning: voice prompt, language, style.
     pub share_prefixes: bool,
+    /// Recordings that come in while they are made, of all contexts together.
+    pub max_live: usize,
+    /// How long none of a context's live recordings may say anything; then it fails, and holds no memory.
+    pub live_idle: Duration,
+    /// Sound of live recordings that waits to be heard, of all together.
+    pub max_unheard: Duration,
 }
 
 impl Default for Options {
@@ -70,6 +77,9 @@ impl Default for Options {
             prefill_tokens: 512,
             sequences: 128,
             share_prefixes: true,
+            max_live: 64,
+            live_idle: Duration::from_secs(600),
+            max_unheard: Duration::from_secs(600),
         }
     }
 }
@@ -180,6 +190,7 @@ impl Loaded {
         let mut loaded = Self {
             blocks: memory::share(&needs, options.kv_bytes)?,
             pool: thread_pool(options.threads)?,
+            helpers: Helpers { live: live_limits(options), ..Helpers::default() },
             ..Self::default()
         };
         let (mut before, total) = (0, bundles.iter().map(parameters).sum());
@@ -263,6 +274,11 @@ impl Loaded {
         self.models.voices.push(resolver);
         Ok(())
     }
+}
+
+fn live_limits(options: &Options) -> LiveLimits {
+    let Options { max_live, live_idle, max_unheard, .. } = *options;
+    LiveLimits { recordings: max_live, idle: live_idle, unheard: max_unheard }
 }
 
 /// Requests name models, so no two may have one name.

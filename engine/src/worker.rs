@@ -6,14 +6,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TryS
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::ContextId;
 use crate::audio::AudioCommand;
 use crate::engine::{Engine, Opening, Step};
-use crate::event::{Event, Outbox, Summary};
+use crate::event::{Event, Failure, Outbox, Summary};
 use crate::load::{Lane, Load};
 use crate::pipeline::Context;
 use crate::sound::Stream;
 use crate::stats::{Endings, Stats};
+use crate::{ContextId, answer};
 
 /// An outbox that holds more is not filled further: 30 s, more than any listener's buffer.
 const OUTBOX_SAMPLES: u64 = 30 * 24_000;
@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Restyle { id: ContextId, control: Arc<[Vec<u32>]> },
     /// No more text.
     End(ContextId),
+    /// More is known of what a context is to answer, or it cannot be heard.
+    Heard { id: ContextId, heard: Result<Box<answer::Settings>, Failure> },
     /// So many samples were heard.
     Played { id: ContextId, position: u64 },
     /// Stop it now.
@@ -140,6 +142,10 @@ impl Worker {
             Command::Flush(id) => self.with(id, |c| c.flush(now)),
             Command::Restyle { id, control } => self.with(id, |c| c.restyle(control)),
             Command::End(id) => self.with(id, |c| c.end(now)),
+            Command::Heard { id, heard } => match heard {
+                Ok(settings) => self.engine.heard(id, *settings, now),
+                Err(failure) => self.engine.fail(id, failure),
+            },
             Command::Played { id, position } => self.engine.played(id, position, now),
             Command::Cancel(id) => self.cancel(id),
             Command::Drained(id) => {

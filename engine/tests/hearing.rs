@@ -89,6 +89,29 @@ fn a_dialogue_about_a_recording_is_written_and_spoken() {
     assert_ne!(low.text, high.text);
 }
 
+/// Features and codec look at the whole of a recording.
+#[test]
+fn a_recording_that_comes_in_is_heard_at_its_end_as_if_it_had_been_there() {
+    let transcribe = |part: Part| {
+        let messages = vec![Message { role: Role::User, parts: vec![part] }];
+        Request { task: Task::Transcribe, messages, ..Request::new("", &[]) }
+    };
+    let talk = |part: Part| {
+        let mut request = Request::new("And you?", &[Modality::Text]);
+        request.messages.insert(0, Message { role: Role::User, parts: vec![part] });
+        request
+    };
+    for asked in [transcribe, talk] as [fn(Part) -> Request; 2] {
+        let expected = ask(asked(tone(0.03)));
+        let (id, events) = ENGINE.answer(asked(Part::Live(Vec::new()))).unwrap();
+        for piece in sound(0.03, 1.0).chunks(5_000) {
+            ENGINE.push_audio(id, 0, piece).unwrap();
+        }
+        ENGINE.end_audio(id, 0).unwrap();
+        assert_eq!(read(&events), expected);
+    }
+}
+
 #[test]
 fn a_text_is_spoken_in_a_voice() {
     let spoken = |voice: Option<&str>| {

@@ -12,7 +12,7 @@ use crate::event::{Event, Failure, Finish, Segment, Summary, Usage};
 use crate::phase::{Modality, Phase};
 use crate::pipeline::{AudioJob, Env, Playout, Standing, Urgency};
 use crate::scheduler::Scheduler;
-use crate::sequence::Group;
+use crate::sequence::{Group, GroupId, Sequence};
 use crate::turn::{Said, Turn};
 
 /// A listener with less sound in hand than this is served before whoever writes, all others behind: so writing holds up no
@@ -23,7 +23,9 @@ const IN_HAND: Duration = Duration::from_millis(50);
 pub(crate) struct Context {
     id: ContextId,
     settings: Settings,
-    /// None before the first step and behind the last one.
+    /// What runs it; none before any of its prompt is known, and behind the last step.
+    group: Option<GroupId>,
+    /// None before all of its prompt is known, and behind the last step.
     turn: Option<Turn>,
     segment: Option<Open>,
     playout: Playout,
@@ -46,10 +48,12 @@ enum Open {
 impl Context {
     pub(crate) fn new(id: ContextId, settings: Settings) -> Self {
         let usage = settings.usage;
-        let queued_at = Some(settings.standing.opened_at);
+        // Nobody waits for a prompt that is still coming.
+        let queued_at = Some(settings.standing.opened_at).filter(|_| !settings.growing);
         Self {
             id,
             settings,
+            group: None,
             turn: None,
             segment: None,
             playout: Playout::default(),
@@ -79,6 +83,9 @@ impl Context {
 
     /// The context's place in the order of work, smaller first; `None` when it is far enough ahead of its listener.
     pub(crate) fn urgency(&self, now: Duration) -> Option<Urgency> {
+        if self.settings.growing {
+            return Some(self.settings.standing.listening());
+        }
         let is_heard = matches!(self.segment, Some(Open::Sound { .. }));
         // Nobody waits for the first sound of what is only written.
         if !is_heard && (self.has_begun || !self.settings.sounds()) {
@@ -105,15 +112,15 @@ impl Context {
 
     /// Key/value blocks that it holds.
     pub(crate) fn held_blocks(&self, scheduler: &Scheduler) -> usize {
-        let group = self.turn.as_ref().and_then(|turn| scheduler.group(turn.group()));
-        group.map_or(0, Group::blocks)
+        self.group.and_then(|group| scheduler.group(group)).map_or(0, Group::blocks)
     }
 
     /// Ends the context: its group is removed, companion and all, and its blocks are free when this returns.
     pub(crate) fn stop(&mut self, scheduler: &mut Scheduler) -> Summary {
         let mut summary = self.summary();
-        if let Some(turn) = self.turn.take() {
-            summary.kv_blocks = scheduler.remove(turn.group());
+        self.turn = None;
+        if let Some(group) = self.group.take() {
+            summary.kv_blocks = scheduler.remove(group);
         }
         summary
     }
@@ -132,20 +139,59 @@ impl Context {
         }
     }
 
-    /// Puts the prompt into the scheduler, once.
+    /// More of the prompt is known, or all of it: what it is now, in the place of what it was.
+    ///
+    /// What has run of it stays. It grows by rows, block after block as text that is written does, and nothing is kept for the
+    /// longest recording: most are short, and a group that finds no block waits or displaces another as any group does.
+    pub(crate) fn heard(&mut self, mut settings: Settings, env: &mut Env<'_>) {
+        if !self.settings.growing {
+            return;
+        }
+        if settings.growing {
+            settings.standing = self.settings.standing;
+            settings.lease = self.settings.lease.take();
+        } else {
+            // Its place in the line is that of a request that comes now.
+            settings.standing.opened_at = env.now;
+            self.queued_at = Some(env.now);
+        }
+        self.usage = settings.usage;
+        self.settings = settings;
+        self.advance(env);
+    }
+
+    /// Puts into the scheduler what is known of the prompt, and begins the turn when that is all.
     pub(crate) fn advance(&mut self, env: &mut Env<'_>) {
-        if self.turn.is_some() || self.finished {
+        if self.turn.is_some() || self.finished || self.settings.prompt.is_empty() {
             return;
         }
         let s = &self.settings;
-        let place = (self.id, s.speaker.stage);
+        let group = self.lay(env.scheduler);
+        env.scheduler.grows(group, s.growing);
+        self.group = Some(group);
+        if s.growing {
+            return;
+        }
         let (turns, how) = (s.speaker.turns.clone(), (s.manner, s.guidance.clone()));
-        let turn = Turn::open(env.scheduler, place, turns, s.machine.clone(), &s.prompt, how);
+        let turn = Turn::begin(env.scheduler, group, turns, s.machine.clone(), how);
         let mut job = self.job();
         // Some prompts open the first segment themselves.
         self.open_segment(turn.phase(), &mut job);
         self.turn = Some(turn);
         self.hand_over(job, env);
+    }
+
+    /// The group with all rows of the prompt that are known.
+    fn lay(&self, scheduler: &mut Scheduler) -> GroupId {
+        let s = &self.settings;
+        let streams = s.speaker.family.streams().len();
+        let Some(group) = self.group else {
+            let main = Sequence::of_rows(&s.prompt, streams);
+            return scheduler.add(self.id, s.speaker.stage, vec![main]);
+        };
+        let laid = scheduler.group(group).map_or(0, |group| group.members[0].ids.len());
+        scheduler.extend(group, &s.prompt[laid * streams..]);
+        group
     }
 
     /// Goes on from what the network said to the group's members.
@@ -268,7 +314,7 @@ impl Context {
 
     /// Whether no further row fits.
     fn is_full(&self, scheduler: &Scheduler) -> bool {
-        let group = self.turn.as_ref().and_then(|turn| scheduler.group(turn.group()));
+        let group = self.group.and_then(|group| scheduler.group(group));
         group.is_some_and(|group| group.members[0].ids.len() >= self.settings.rows_max)
     }
 

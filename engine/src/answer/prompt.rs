@@ -8,7 +8,7 @@ use crate::bundle::speech;
 use crate::layout::{
     self, Piece, bagpiper_chat, opuslm_dialogue, opuslm_speech, opuslm_transcription,
 };
-use crate::models::speech::Family;
+use crate::models::speech::{COMING, Family};
 use crate::phase::OpusLmIds;
 
 /// A part that the model can read.
@@ -18,7 +18,10 @@ enum Read<'a> {
     Heard(Vec<u32>),
 }
 
-/// The prompt's rows, `[rows, streams]`.
+/// Stands for a recording in codes that is still to come.
+const FRAME: &[u16] = &[0];
+
+/// The prompt's rows, `[rows, streams]`. One row or frame stands for what is still to come of a live recording.
 ///
 /// # Errors
 /// Messages or a voice that this model cannot read.
@@ -46,6 +49,12 @@ pub(super) fn rows(speaker: &Speaker, request: &Request) -> Result<Vec<u32>, Err
         Family::OpusLm(ids) => opuslm(speaker, ids, request, voice, &pieces),
         Family::Text => Err(Error::option("model", speaker.name(), "a model that speaks")),
     }
+}
+
+/// Rows of a prompt that holds live recordings which are known already, whatever comes: those before the first that is still
+/// to come. Sound in codes is laid across rows, so nothing is known before all of it is there.
+pub(super) fn known(rows: &[u32], streams: usize) -> usize {
+    rows.iter().step_by(streams).position(|&id| id == COMING).unwrap_or(0)
 }
 
 fn opuslm(
@@ -103,15 +112,28 @@ fn piece<'r>(read: &'r Read<'_>) -> Piece<'r> {
     }
 }
 
+fn deaf() -> Error {
+    Error::option("messages", "audio", "this model does not hear")
+}
+
 fn read<'p>(speaker: &Speaker, part: &'p Part) -> Result<Read<'p>, Error> {
     match part {
         Part::Text(text) => {
             let ids = speaker.text.encode(text);
             ids.map(Read::Text).map_err(|e| Error::option("messages", "text", e.to_string()))
         }
-        Part::Audio(_) => Err(Error::option("messages", "audio", "this model does not hear")),
-        Part::Heard(clip) if clip.is_of(&speaker.heard) => Ok(Read::Heard(clip.ids().collect())),
-        Part::Heard(_) => Err(Error::option("messages", "audio", "what this model has heard")),
+        Part::Audio(_) => Err(deaf()),
+        Part::Live(_) if speaker.hears.is_none() => Err(deaf()),
+        Part::Live(_) if speaker.hears.is_some_and(|hears| hears.in_codes) => {
+            Ok(Read::Sound(vec![FRAME; speaker.family.streams().len()]))
+        }
+        Part::Live(clips) | Part::Heard(clips) => {
+            if !clips.iter().all(|clip| clip.is_of(&speaker.heard)) {
+                return Err(Error::option("messages", "audio", "what this model has heard"));
+            }
+            let more = matches!(part, Part::Live(_)).then_some(COMING);
+            Ok(Read::Heard(clips.iter().flat_map(|clip| clip.ids()).chain(more).collect()))
+        }
         Part::Codes(codes) => {
             let streams = speaker.family.streams();
             let frames = codes.first().map_or(0, Vec::len);

@@ -71,8 +71,11 @@ pub enum Part {
     Text(String),
     /// A recording at 24 kHz, mono, full scale 1. Only for models that hear.
     Audio(Arc<[f32]>),
-    /// What the model has heard of a recording; the engine makes it.
-    Heard(Arc<Clip>),
+    /// A recording that comes in while it is made, by [`Handle::push_audio`](crate::Handle::push_audio), and what has been
+    /// heard of it: at first nothing. Only for models that hear.
+    Live(Vec<Arc<Clip>>),
+    /// What the model has heard of a recording, in order; the engine makes it.
+    Heard(Vec<Arc<Clip>>),
     /// Sound in the model's own codes, `[streams][frames]`.
     Codes(Arc<[Vec<u16>]>),
 }
@@ -94,8 +97,18 @@ impl Request {
         let parts = self.messages.iter().flat_map(|message| &message.parts);
         parts.filter_map(|part| match part {
             Part::Audio(samples) => Some(&samples[..]),
-            Part::Text(_) | Part::Heard(_) | Part::Codes(_) => None,
+            Part::Text(_) | Part::Live(_) | Part::Heard(_) | Part::Codes(_) => None,
         })
+    }
+
+    /// Where its live recordings stand, as message and part, in order.
+    pub(crate) fn live(&self) -> Vec<(usize, usize)> {
+        let parts = |(at, message): (usize, &Message)| {
+            let parts = message.parts.iter().enumerate();
+            let live = parts.filter(|(_, part)| matches!(part, Part::Live(_)));
+            live.map(|(part, _)| (at, part)).collect::<Vec<_>>()
+        };
+        self.messages.iter().enumerate().flat_map(parts).collect()
     }
 
     /// What a text is answered with, read as it is written.

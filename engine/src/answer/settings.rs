@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Draw, Modality, Part, Request, Speaker, Task, prompt};
 use crate::Error;
 use crate::event::Usage;
+use crate::hearing::Lease;
 use crate::load::Lane;
 use crate::models::speech::{Clip, Heard};
 use crate::phase::{Machine, Plan};
@@ -30,8 +31,12 @@ pub(crate) struct Settings {
     pub(super) speaker: Arc<Speaker>,
     /// Its place in the order of work.
     pub(crate) standing: Standing,
-    /// Rows of the prompt, `[rows, streams]`.
+    /// Rows of the prompt, `[rows, streams]`; while it grows those that are known.
     pub(super) prompt: Vec<u32>,
+    /// Whether more of the prompt is to come, since a recording in it has not ended.
+    pub(crate) growing: bool,
+    /// The place of the recordings that come in.
+    pub(crate) lease: Option<Lease>,
     /// What was heard and stands in it.
     pub(super) _clips: Vec<Arc<Clip>>,
     /// What may be said behind it.
@@ -54,6 +59,12 @@ impl Settings {
     /// How its sound is made.
     pub(crate) fn lane(&self) -> Lane {
         Lane { stage: self.speaker.stage, guided: !self.guidance.is_none() }
+    }
+
+    /// Rows of the prompt that are known, `[rows, streams]`.
+    #[cfg(test)]
+    pub(crate) fn rows(&self) -> Vec<u32> {
+        self.prompt.clone()
     }
 
     /// Whether there may be sound in it.
@@ -84,7 +95,7 @@ impl Speaker {
         let names = ["audio.temperature", "audio.top_p"];
         let audio = drawn(names, defaults.audio, request.audio)?;
         let stops = stops(&request.stop)?;
-        let prompt = prompt::rows(self, &request)?;
+        let mut prompt = prompt::rows(self, &request)?;
         let streams = self.family.streams().len();
         let members = if guidance.is_none() { 1 } else { 2 };
         let rows_max = self.rows_max(members);
@@ -93,7 +104,14 @@ impl Speaker {
         let machine = self.family.machine(plan);
         let machine =
             machine.map_err(|e| Error::option("modalities", list(&order), e.to_string()))?;
+        let growing = !request.live().is_empty();
+        if growing {
+            // The limits above are those of the shortest recording; they are set anew when all is there.
+            prompt.truncate(prompt::known(&prompt, streams) * streams);
+        }
         Ok(Settings {
+            growing,
+            lease: None,
             standing: Standing::new(request.priority, request.max_ahead),
             usage: self.usage(&prompt),
             sounds: order.contains(&Modality::Audio) || order.is_empty() && self.codec.is_some(),
@@ -218,11 +236,11 @@ impl Speaker {
 /// What was heard, to be kept as long as the answer may look at it.
 fn clips(request: &Request) -> Vec<Arc<Clip>> {
     let parts = request.messages.iter().flat_map(|message| &message.parts);
-    let clip = |part: &Part| match part {
-        Part::Heard(clip) => Some(clip.clone()),
-        Part::Text(_) | Part::Audio(_) | Part::Codes(_) => None,
+    let clips = |part: &Part| match part {
+        Part::Live(clips) | Part::Heard(clips) => clips.clone(),
+        Part::Text(_) | Part::Audio(_) | Part::Codes(_) => Vec::new(),
     };
-    parts.filter_map(clip).collect()
+    parts.flat_map(clips).collect()
 }
 
 /// A number from 1 to a limit.

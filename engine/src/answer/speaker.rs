@@ -34,7 +34,7 @@ pub(crate) struct Speaker {
     /// What its network has heard.
     pub(crate) heard: Arc<Heard>,
     /// What recordings may be; none: it does not hear.
-    pub(super) hears: Option<Limits>,
+    pub(crate) hears: Option<Limits>,
     /// The engine's stage that runs it.
     pub(super) stage: usize,
     /// Places that a row can have.

@@ -6,6 +6,7 @@ mod faults;
 mod golden;
 mod hearing;
 mod limits;
+mod live;
 mod random;
 mod sway;
 
@@ -20,6 +21,7 @@ use crate::audio::{Audio, AudioCommand};
 use crate::bundle::speech::{LoadOptions, SpeechBundle};
 use crate::engine::{Engine, Opening, Step};
 use crate::event::{Event, Events, Failure, Segment, Summary, outbox};
+use crate::hearing::Ear;
 use crate::kernels::matrix::Precision;
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
@@ -76,7 +78,10 @@ impl Rig {
             let bundle = SpeechBundle::open(&fixture("bundles").join(name)).unwrap();
             let options = LoadOptions { precision: Precision::F32, pool: None };
             let speech = bundle.load(&options, &mut |_| ()).unwrap();
-            let (network, speaker) = Speaker::of(speech, Home { stage, blocks });
+            let (network, mut speaker) = Speaker::of(speech, Home { stage, blocks });
+            if let Some(ear) = Ear::of(&bundle, speaker.heard.clone()) {
+                speaker.hears(ear.limits());
+            }
             networks.push(change(stage, Box::new(network)));
             speakers.push(Arc::new(speaker));
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::event::{Failure, Summary};
+use crate::hearing::Lease;
 use crate::load::Lane;
 use crate::pipeline::{self, AudioJob, Env, Said, Settings, Source, Urgency};
 use crate::scheduler::Scheduler;
@@ -46,6 +47,13 @@ impl Opening {
     pub(crate) fn say(&mut self, said: Vec<text::Chunk>) {
         if let Self::Voice(_, Source::Whole { chunks, .. }) = self {
             *chunks = said.into();
+        }
+    }
+
+    /// Keeps the place of its recordings that come in.
+    pub(crate) fn leases(&mut self, lease: Lease) {
+        if let Self::Answer(settings) = self {
+            settings.lease = Some(lease);
         }
     }
 
@@ -110,6 +118,14 @@ impl Context {
         match &self.kind {
             Kind::Voice(_) => true,
             Kind::Answer(context) => context.sounds(),
+        }
+    }
+
+    /// More is known of what it is to answer.
+    pub(super) fn heard(&mut self, settings: answer::Settings, env: &mut Env<'_>) {
+        match &mut self.kind {
+            Kind::Voice(_) => {}
+            Kind::Answer(context) => context.heard(settings, env),
         }
     }
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use rayon::ThreadPool;
 
-use crate::ContextId;
 use crate::block_manager::BlockCounts;
 use crate::event::{Failure, Summary};
 use crate::load::Lane;
@@ -19,6 +18,7 @@ use crate::pipeline::{self, AudioJob, Env, Said};
 use crate::runner::{self, ForwardError, StageModel};
 use crate::scheduler::{Budget, Scheduled, Scheduler};
 use crate::stats::Tally;
+use crate::{ContextId, answer};
 use context::Context;
 pub(crate) use context::Opening;
 
@@ -85,6 +85,15 @@ impl Engine {
             context.rouse();
             context.played(position, now);
         }
+    }
+
+    /// More is known of what a context is to answer.
+    pub(crate) fn heard(&mut self, id: ContextId, settings: answer::Settings, now: Duration) {
+        let Self { scheduler, jobs, contexts, tally, .. } = self;
+        let Some(context) = contexts.get_mut(&id) else { return };
+        context.rouse();
+        let mut env = Env { now, scheduler, jobs, hits: &mut tally.guards };
+        context.heard(settings, &mut env);
     }
 
     /// Key/value blocks that a context holds.
@@ -237,7 +246,8 @@ impl Engine {
         failed.into_iter().for_each(|(id, failure)| self.fail(id, failure));
     }
 
-    fn fail(&mut self, id: ContextId, failure: Failure) {
+    /// Ends a context that cannot go on: its blocks are free when this returns, and its last job tells why.
+    pub(crate) fn fail(&mut self, id: ContextId, failure: Failure) {
         if let Some(mut context) = self.contexts.remove(&id) {
             context.stop(&mut self.scheduler);
             self.jobs.push_back(context.failed(failure));

@@ -71,6 +71,11 @@ impl Standing {
         (0, u8::MAX - self.priority, self.opened_at)
     }
 
+    /// Behind everybody else, by age: nobody waits for a question that is still being put.
+    pub(crate) fn listening(&self) -> Urgency {
+        (2, 0, self.opened_at)
+    }
+
     /// Among those that have been served, by when the next is due.
     pub(crate) fn due(at: Duration) -> Urgency {
         (1, 0, at)

@@ -116,17 +116,34 @@ impl Turn {
         prompt: &[u32],
         (manner, guidance): (Manner, Guidance),
     ) -> Self {
+        let main = Sequence::of_rows(prompt, model.outputs.streams.len());
+        let group = scheduler.add(context, stage, vec![main]);
+        Self::begin(scheduler, group, model, machine, (manner, guidance))
+    }
+
+    /// A turn behind a prompt that is in the scheduler already, all of it.
+    pub fn begin(
+        scheduler: &mut Scheduler,
+        group: GroupId,
+        model: Arc<Model>,
+        machine: Machine,
+        (manner, guidance): (Manner, Guidance),
+    ) -> Self {
         let streams = model.outputs.streams.len();
-        let mut members = vec![Sequence::of_rows(prompt, streams)];
         let sounds = machine.guided();
-        if sounds && guidance.weight(0) != 1.0 {
+        if let Some(group) = scheduler.group(group)
+            && sounds
+            && guidance.weight(0) != 1.0
+        {
             // The prompt's last row is the marker that opens the sound.
-            let marker = prompt.len() - streams;
-            let mut rows = vec![NOTHING; marker];
-            rows.extend_from_slice(&prompt[marker..]);
-            members.push(Sequence::of_rows(&rows, streams));
+            let main = &group.members[0];
+            let marker = main.ids.len() - 1;
+            let mut rows = vec![NOTHING; marker * streams];
+            rows.push(main.ids[marker]);
+            rows.extend_from_slice(&main.beside[marker * main.others()..]);
+            let id = group.id;
+            scheduler.join(id, Sequence::of_rows(&rows, streams));
         }
-        let group = scheduler.add(context, stage, members);
         scheduler.narrow(group, machine.phase() != Phase::Text);
         let aligner = sounds.then(|| Aligner::new(streams));
         Self { model, machine, manner, guidance, sounds: 0, group, aligner, step: 0 }

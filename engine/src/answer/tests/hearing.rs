@@ -6,7 +6,11 @@ use crate::hearing::Ear;
 use crate::models::speech;
 
 fn tone(samples: u16, step: f32) -> Vec<f32> {
-    (0..samples).map(|i| (f32::from(i) * step).sin() * 0.3).collect()
+    tone_of(usize::from(samples), step)
+}
+
+pub(super) fn tone_of(samples: usize, step: f32) -> Vec<f32> {
+    (0..samples).map(|i| (i as f32 * step).sin() * 0.3).collect()
 }
 
 impl Rig {
@@ -20,7 +24,7 @@ impl Rig {
         Ear::of(&bundle, self.known().clone()).unwrap()
     }
 
-    fn hear(&self, samples: &[f32]) -> Part {
+    pub(super) fn hear(&self, samples: &[f32]) -> Part {
         self.ear().hear(samples).unwrap()
     }
 }

@@ -163,6 +163,9 @@ pub enum AudioInput {
         path: String,
         /// Whether a sound is brought to mean 0 and variance 1 first, as it was in training. Default: yes.
         normalize: bool,
+        /// Whether a sound that comes in while it is made is heard window by window, each at the level of what came up to
+        /// its end; else at its end, as one that was there before. Default: yes.
+        live: bool,
         /// Longest sound, in seconds. Default: 30.
         max_seconds: f32,
     },
@@ -278,6 +281,7 @@ fn audio_input(mut o: Object<'_>) -> Result<AudioInput, LoadError> {
         "qwen3-omni" => AudioInput::Qwen3Omni {
             path: path(&mut o, "path", Some("audio"))?,
             normalize: o.take("normalize")?.unwrap_or(true),
+            live: o.take("live")?.unwrap_or(true),
             max_seconds,
         },
         "units" => AudioInput::Units {
@@ -406,10 +410,15 @@ mod tests {
             panic!("{:?}", m.audio_input)
         };
         assert_eq!(m.voices[0].prompt, "a.json");
-        all["audio_input"] = json!({"kind": "qwen3-omni", "normalize": false});
-        let input =
-            AudioInput::Qwen3Omni { path: "audio".into(), normalize: false, max_seconds: 30.0 };
-        assert_eq!(read(&all).unwrap().audio_input, Some(input));
+        for (said, normalize, live) in
+            [(json!({}), true, true), (json!({"normalize": false, "live": false}), false, false)]
+        {
+            all["audio_input"] = said;
+            all["audio_input"]["kind"] = json!("qwen3-omni");
+            let path = "audio".into();
+            let input = AudioInput::Qwen3Omni { path, normalize, live, max_seconds: 30.0 };
+            assert_eq!(read(&all).unwrap().audio_input, Some(input));
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// Ids from here on are of no vocabulary.
 const FIRST: u32 = 1 << 31;
+/// Stands in prompts where more of a recording is to come. Ids of clips end before it.
+pub(crate) const COMING: u32 = u32::MAX;
 
 /// The clips whose rows may stand in a prompt now.
 #[derive(Debug)]

@@ -30,6 +30,7 @@ pub use audit::Audit;
 pub use checkpoint::open_model;
 pub(crate) use checkpoint::{open_unchecked, weight_file};
 pub use config::{Family, SpeechConfig};
+pub(crate) use heard::COMING;
 pub use heard::{Clip, Heard};
 
 /// Rows of W that are held as `f32` together: whole panels.
