@@ -147,7 +147,11 @@ pub fn refusal(error: &engine::Error) -> Code {
         engine::Error::Option { field: "language", .. } => Code::UnknownLanguage,
         engine::Error::Option { field: "style", .. } => Code::UnknownStyle,
         engine::Error::Option { .. } => Code::BadOption,
-        engine::Error::Busy { .. } | engine::Error::Overloaded { .. } => Code::Overloaded,
+        engine::Error::Sound { .. } | engine::Error::Silent => Code::BadOption,
+        engine::Error::Busy { .. }
+        | engine::Error::Overloaded { .. }
+        | engine::Error::Listening { .. }
+        | engine::Error::Unheard { .. } => Code::Overloaded,
         _ => Code::Internal,
     }
 }

@@ -87,6 +87,10 @@ fn answer(session: &mut Session, now: Duration) {
                 session.handle_input(now, Input::Freed { context, kv_blocks: 1 });
                 continue;
             }
+            Output::Read { context, reading } => {
+                session.handle_input(now, Input::Read { context, messages: reading.read() });
+                continue;
+            }
             Output::End(context) => {
                 let event = Event::Done(Summary { samples: 480, ..Summary::default() });
                 session.handle_input(now, Input::Engine { context, event });

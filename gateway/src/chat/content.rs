@@ -6,8 +6,6 @@
 //! {"role":"assistant","audio":{"id":"audio_7f.."}}                                           an answer given before
 //! ```
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use codecs::recording::{self, RecordingError};
@@ -188,18 +186,32 @@ fn sound(value: &Value, at: &str) -> Result<Piece, Refusal> {
     }
 }
 
-/// Messages as the engine takes them. Decodes files, of so many seconds together: seconds of work. `answer` gives the text of
-/// an answer by its name; `upload` a recording, 24 kHz mono.
+/// Sound that files may have together, and the setting that says so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seconds {
+    pub(crate) most: f64,
+    pub(crate) key: &'static str,
+}
+
+impl Seconds {
+    /// Of a request over HTTP.
+    pub(crate) fn of(settings: &Chat) -> Self {
+        Self { most: settings.max_input_seconds, key: "chat.max_input_seconds" }
+    }
+}
+
+/// Messages as the engine takes them. Decodes files: seconds of work. `answer` gives the text of an answer by its name;
+/// `upload` what stands for a recording that its client sends beside the messages.
 ///
 /// # Errors
 /// A file that cannot be read, more sound than allowed, a name that nothing is known by.
 pub(crate) fn resolve(
     said: Vec<Said>,
-    seconds_max: f64,
+    seconds: Seconds,
     answer: impl Fn(&str) -> Option<String>,
-    upload: impl Fn(&str) -> Option<Arc<[f32]>>,
+    upload: impl Fn(&str) -> Option<Part>,
 ) -> Result<Vec<Message>, Refusal> {
-    let mut seconds_left = seconds_max;
+    let mut seconds_left = seconds.most;
     let mut messages = Vec::with_capacity(said.len());
     for (at, Said { role, pieces }) in said.into_iter().enumerate() {
         let at = format!("messages[{at}]");
@@ -214,14 +226,14 @@ pub(crate) fn resolve(
                     Refusal::of(at, message)
                 })?),
                 Piece::File(bytes) => {
-                    let samples = decode(&bytes, seconds_left, seconds_max, &at)?;
+                    let samples = decode(&bytes, seconds_left, seconds, &at)?;
                     seconds_left -= samples.len() as f64 / f64::from(recording::RATE);
                     Part::Audio(samples.into())
                 }
-                Piece::Upload(id) => Part::Audio(upload(&id).ok_or_else(|| {
+                Piece::Upload(id) => upload(&id).ok_or_else(|| {
                     let message = format!("{at}: there is no recording {id:?}");
                     Refusal::of(format!("{at}.content"), message)
-                })?),
+                })?,
             });
         }
         messages.push(Message { role, parts });
@@ -233,14 +245,13 @@ pub(crate) fn resolve(
 fn decode(
     bytes: &[u8],
     seconds_left: f64,
-    seconds_max: f64,
+    Seconds { most, key }: Seconds,
     at: &str,
 ) -> Result<Vec<f32>, Refusal> {
     let at = format!("{at}.content");
     recording::read(bytes, seconds_left.max(0.0)).map_err(|error| match error {
         RecordingError::TooLong(_) => {
-            let message =
-                format!("{at}: more than {seconds_max} s of sound (chat.max_input_seconds)");
+            let message = format!("{at}: more than {most} s of sound ({key})");
             Refusal { code: "too_long", ..Refusal::of(at, message) }
         }
         error => {
@@ -275,7 +286,7 @@ mod tests {
     fn resolved(messages: &Value) -> Result<Vec<Message>, Refusal> {
         let said = read(messages, &Most::of(&settings()))?;
         let answer = |id: &str| (id == "audio_1").then(|| "As I said.".to_owned());
-        resolve(said, settings().max_input_seconds, answer, |_| None)
+        resolve(said, Seconds::of(&settings()), answer, |_| None)
     }
 
     #[test]

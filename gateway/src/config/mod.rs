@@ -14,6 +14,7 @@ mod chat;
 mod environment;
 mod flags;
 mod foreign;
+mod hearing;
 mod lexicon;
 mod livekit;
 mod logs;
@@ -47,13 +48,14 @@ pub use tls::Tls;
 pub use voices::VoiceUploads;
 
 use crate::protocol::Limits;
+use hearing::Hearing;
 
 /// The settings file that is read when none is named, if it is there.
 const SETTINGS_FILE: &str = "dovecote.toml";
 /// The sections of the file.
 const SECTIONS: &[&str] = &[
-    "server", "limits", "auth", "tls", "livekit", "logs", "speech", "chat", "foreign", "voices",
-    "lexicon",
+    "server", "limits", "auth", "tls", "livekit", "logs", "speech", "chat", "hearing", "foreign",
+    "voices", "lexicon",
 ];
 
 /// Settings that hold.
@@ -117,6 +119,7 @@ struct File {
     logs: Logs,
     speech: Speech,
     chat: Chat,
+    hearing: Hearing,
     foreign: Foreign,
     voices: VoiceUploads,
     lexicon: Lexicon,
@@ -192,6 +195,7 @@ impl Config {
         })?;
         let defaults = engine::Options::default();
         let precision = flags.precision.or(file.precision);
+        file.hearing.check()?;
         let mut bundles = match file.bundle {
             _ if !flags.bundle.is_empty() => flags.bundle.clone(),
             None => Vec::new(),
@@ -206,6 +210,9 @@ impl Config {
                 precision: precision.map_or(defaults.precision, Into::into),
                 threads: flags.threads.or(file.threads).unwrap_or(defaults.threads),
                 kv_bytes: flags.kv_bytes.or(file.kv_bytes),
+                max_live: file.hearing.max_live,
+                live_idle: file.hearing.idle,
+                max_unheard: file.hearing.max_unheard,
                 ..defaults
             },
             log_format: flags.log_format.or(file.log_format).unwrap_or_default(),
@@ -328,6 +335,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_said_of_hearing_reaches_the_engine() {
+        let (_folder, flags) = file("[hearing]\nmax_live = 3\nidle_s = 4\nmax_unheard_s = 5");
+        let engine::Options { max_live, live_idle, max_unheard, .. } =
+            config(&flags, &[]).unwrap().engine;
+        assert_eq!((max_live, live_idle.as_secs(), max_unheard.as_secs()), (3, 4, 5));
+    }
+
+    #[test]
     fn bundles_are_one_or_several() {
         let bundles = |config: Config| (config.bundle, config.more_bundles);
         let (_folder, flags) = file("bundle = [\"a\", \"b\", \"c\"]");
@@ -380,6 +395,7 @@ mod tests {
             ("[[auth.keys]]\nid = \"a\"\nsha256 = \"abc\"", "auth.keys"),
             (twice.as_str(), "two keys are called \"a\""),
             ("[tls]\ncert = \"a.pem\"", "tls.key"),
+            ("[hearing]\nmax_live = 0", "hearing.max_live: 0 is below 1"),
         ];
         for (text, says) in cases {
             let (_folder, flags) = file(text);

@@ -11,14 +11,16 @@
 mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::mem;
 use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use engine::answer::Message;
 use engine::{ContextId, Events, Request};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::audio::Prepared;
 use crate::foreign::Interpreter;
@@ -70,6 +72,7 @@ pub(crate) async fn drive(
         prepared: server.prepared.as_ref(),
         clock,
         streams,
+        readings: BTreeMap::new(),
         turn: 0,
         has_encoded: false,
         backlog: VecDeque::new(),
@@ -147,6 +150,8 @@ struct Driver<'a> {
     prepared: Option<&'a Prepared>,
     clock: Clock,
     streams: BTreeMap<Handle, Box<Stream>>,
+    /// Messages that are being read, on threads where that may take a while.
+    readings: BTreeMap<Handle, JoinHandle<Result<Vec<Message>, String>>>,
     /// Whose sound was encoded last.
     turn: Handle,
     /// Sound was encoded since the task last gave way.
@@ -176,6 +181,10 @@ impl<'a> Driver<'a> {
                     let voice = request.voice.clone();
                     let answer = self.engine.answer(*request);
                     self.opened(context, voice.as_deref(), answer, &format);
+                }
+                Output::Read { context, reading } => {
+                    let read = tokio::task::spawn_blocking(move || reading.read());
+                    self.readings.insert(context, read);
                 }
                 Output::Cancel(context) => self.cancel(context),
                 Output::Hangup => self.hung_up = true,
@@ -234,10 +243,21 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Tells the engine something. Returns whether it has no room for that.
-    fn is_busy_for(&self, output: &Output) -> bool {
-        // An engine that has stopped says so in the events of its contexts.
-        matches!(self.tell(output), Err(engine::Error::Busy { .. }))
+    /// Tells the engine something, and the session what of it the engine refuses. Returns whether it has no room for that.
+    fn is_busy_for(&mut self, output: &Output) -> bool {
+        match (self.tell(output), output) {
+            (Err(engine::Error::Busy { .. } | engine::Error::Unheard { .. }), _) => return true,
+            (
+                Err(error @ engine::Error::Sound { .. }),
+                &(Output::Sound { context, .. } | Output::SoundEnd { context, .. }),
+            ) => {
+                let refused = Input::SoundRefused { context, error };
+                self.session.handle_input(self.clock.now(), refused);
+            }
+            // An engine that has stopped, or a context that is over, says so in the events.
+            _ => {}
+        }
+        false
     }
 
     fn open(&mut self, context: Handle, request: Request, format: &Format) {
@@ -273,11 +293,18 @@ impl<'a> Driver<'a> {
             Output::Restyle { context, manner } => {
                 self.with(*context, |e, id| e.restyle(id, manner))
             }
+            Output::Sound { context, recording, samples } => {
+                self.with(*context, |e, id| e.push_audio(id, *recording, samples))
+            }
+            Output::SoundEnd { context, recording } => {
+                self.with(*context, |e, id| e.end_audio(id, *recording))
+            }
             Output::Played { context, samples } => {
                 self.with(*context, |e, id| e.played(id, *samples))
             }
             Output::Open { .. }
             | Output::Answer { .. }
+            | Output::Read { .. }
             | Output::Cancel(_)
             | Output::Keep
             | Output::Resume(_)
@@ -300,6 +327,7 @@ impl<'a> Driver<'a> {
 
     fn cancel(&mut self, context: Handle) {
         self.meter.forget(context);
+        self.readings.remove(&context);
         // Dropping the events cancels, before the next step.
         let kv_blocks = self.streams.remove(&context).map_or(0, |s| s.held_blocks());
         self.session.handle_input(self.clock.now(), Input::Freed { context, kv_blocks });
@@ -339,12 +367,27 @@ impl<'a> Driver<'a> {
         {
             return Poll::Ready(Happened::Input(input));
         }
+        if let Poll::Ready(read) = self.poll_readings(cx) {
+            return Poll::Ready(Happened::Input(read));
+        }
         if mem::take(&mut self.has_encoded) {
             // Other sessions' messages go first: a barge-in must not wait until everybody's sound is encoded.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         self.poll_streams(cx).map(Happened::Input)
+    }
+
+    /// Messages that are read.
+    fn poll_readings(&mut self, cx: &mut Context<'_>) -> Poll<Input> {
+        for (&context, reading) in &mut self.readings {
+            if let Poll::Ready(read) = pin!(reading).poll(cx) {
+                self.readings.remove(&context);
+                let messages = read.expect("reading does not panic; this is a bug");
+                return Poll::Ready(Input::Read { context, messages });
+            }
+        }
+        Poll::Pending
     }
 
     fn send(&mut self, cx: &mut Context<'_>) -> Result<(), axum::Error> {

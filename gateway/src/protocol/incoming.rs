@@ -1,4 +1,4 @@
-//! Recordings that a client sends in binary frames: the frames, and their packets to samples at 24 kHz.
+//! Recordings that a client sends in binary frames: the frames, and their packets to samples at 24 kHz as they come.
 //!
 //! ```text
 //! audio.begin{ctx,id,codec,sample_rate}   02 flags count handle seq pos payload ..   audio.end{ctx,id}
@@ -71,7 +71,10 @@ pub(crate) struct Recording {
     resampler: Option<Box<Resampler>>,
     /// Bytes of a sample whose others have not come.
     cut: Vec<u8>,
+    /// What was not taken yet.
     samples: Vec<f32>,
+    /// Samples that were.
+    taken: usize,
     samples_max: usize,
 }
 
@@ -104,7 +107,7 @@ impl Recording {
             }
         };
         let (cut, samples) = (Vec::new(), Vec::new());
-        Ok(Self { codec, decoder, resampler, cut, samples, samples_max })
+        Ok(Self { codec, decoder, resampler, cut, samples, taken: 0, samples_max })
     }
 
     /// Takes a packet.
@@ -135,23 +138,32 @@ impl Recording {
                 self.extend(pcm::f32_le(&bytes).map(sane));
             }
         }
-        match self.samples.len() > self.samples_max {
-            true => Err(NotTaken::TooLong),
-            false => Ok(()),
-        }
+        self.check()
     }
 
-    /// All of it, at 24 kHz.
+    /// The samples that are ready, at 24 kHz.
+    pub(crate) fn take(&mut self) -> Vec<f32> {
+        self.taken += self.samples.len();
+        std::mem::take(&mut self.samples)
+    }
+
+    /// The last samples, and how many there were in all.
     ///
     /// # Errors
     /// [`NotTaken::TooLong`].
-    pub(crate) fn finish(mut self) -> Result<Vec<f32>, NotTaken> {
+    pub(crate) fn finish(mut self) -> Result<(Vec<f32>, usize), NotTaken> {
         if let Some(resampler) = &mut self.resampler {
             resampler.finish(&mut self.samples);
         }
-        match self.samples.len() > self.samples_max {
+        self.check()?;
+        let samples = self.take();
+        Ok((samples, self.taken))
+    }
+
+    fn check(&self) -> Result<(), NotTaken> {
+        match self.taken + self.samples.len() > self.samples_max {
             true => Err(NotTaken::TooLong),
-            false => Ok(self.samples),
+            false => Ok(()),
         }
     }
 
@@ -214,10 +226,15 @@ mod tests {
 
     fn sent(codec: Codec, rate: u32, bytes: &[u8], piece: usize) -> Vec<f32> {
         let mut recording = Recording::new(codec, rate, usize::MAX).unwrap();
+        let mut samples = Vec::new();
         for packet in bytes.chunks(piece) {
             recording.push(packet).unwrap();
+            samples.extend(recording.take());
         }
-        recording.finish().unwrap()
+        let (rest, count) = recording.finish().unwrap();
+        samples.extend(rest);
+        assert_eq!(samples.len(), count);
+        samples
     }
 
     #[test]
@@ -256,7 +273,7 @@ mod tests {
         for packet in &packets {
             recording.push(packet).unwrap();
         }
-        assert_eq!(recording.finish().unwrap().len(), packets.len() * 480);
+        assert_eq!(recording.finish().unwrap().1, packets.len() * 480);
         let mut recording = Recording::new(Codec::Opus, 48_000, 24_000).unwrap();
         assert!(matches!(recording.push(b""), Err(NotTaken::Unreadable(_))));
     }
@@ -265,6 +282,7 @@ mod tests {
     fn no_more_is_taken_than_is_allowed_and_no_rate_that_is_not_read() {
         let mut recording = Recording::new(Codec::Mulaw, 24_000, 100).unwrap();
         assert_eq!(recording.push(&[0; 100]), Ok(()));
+        assert_eq!(recording.take().len(), 100);
         assert_eq!(recording.push(&[0]), Err(NotTaken::TooLong));
         let refused = Recording::new(Codec::Mulaw, 12_345, 100).err().unwrap();
         assert!(refused.starts_with("sample_rate"), "{refused}");

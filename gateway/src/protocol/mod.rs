@@ -19,6 +19,7 @@ mod format;
 mod incoming;
 mod note;
 mod pacer;
+mod reading;
 mod ring;
 mod session;
 mod timer;
@@ -36,6 +37,7 @@ pub(crate) use event::mend_surrogates;
 pub(crate) use format::Asked;
 pub use format::{Clock, Codec, Format, OPUS_PRE_SKIP};
 pub use note::{Gap, Note, Sound};
+pub use reading::Reading;
 pub(crate) use ring::Sound as SoundFrame;
 pub(crate) use session::{Refused, Said, text_options};
 pub use session::{Session, Setup};
@@ -79,6 +81,20 @@ pub enum Input {
         context: Handle,
         /// Whether it is open.
         answer: Result<(), engine::Error>,
+    },
+    /// The answer to [`Output::Read`].
+    Read {
+        /// Which context.
+        context: Handle,
+        /// Its messages, or why they are not to be had.
+        messages: Result<Vec<engine::answer::Message>, String>,
+    },
+    /// The engine does not take what [`Output::Sound`] or [`Output::SoundEnd`] told it.
+    SoundRefused {
+        /// Which context.
+        context: Handle,
+        /// Why not.
+        error: engine::Error,
     },
     /// The answer to [`Output::Cancel`].
     Freed {
@@ -129,6 +145,30 @@ pub enum Output {
         request: Box<engine::answer::Request>,
         /// What its packets are to be.
         format: Format,
+    },
+    /// Read messages with files of sound, and answer with [`Input::Read`] when that is done; other inputs may come before, and
+    /// none need come when the context was cancelled meanwhile.
+    Read {
+        /// Which context.
+        context: Handle,
+        /// The messages.
+        reading: Box<Reading>,
+    },
+    /// More of a live recording.
+    Sound {
+        /// Which context.
+        context: Handle,
+        /// Its place among the live recordings of the request.
+        recording: usize,
+        /// Samples at 24 kHz.
+        samples: Vec<f32>,
+    },
+    /// A live recording has ended.
+    SoundEnd {
+        /// Which context.
+        context: Handle,
+        /// Its place among the live recordings of the request.
+        recording: usize,
     },
     /// More text.
     Speak {

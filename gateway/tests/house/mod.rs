@@ -199,6 +199,11 @@ impl Socket {
         self.inner.send(Message::text(message.to_string())).await.unwrap();
     }
 
+    /// Sends a binary message.
+    pub(crate) async fn send_bytes(&mut self, bytes: Vec<u8>) {
+        self.inner.send(Message::binary(bytes)).await.unwrap();
+    }
+
     /// Sends JSON messages in one write.
     pub(crate) async fn send_together(&mut self, messages: &[Value]) {
         for message in messages {

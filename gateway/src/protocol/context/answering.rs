@@ -1,20 +1,18 @@
-//! What a context remembers that answers messages: the recordings that it waits for, and how its own text is spoken.
+//! What a context remembers that answers messages: the recordings that come for it, and how its own text is spoken.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::answer::Request;
 
 use super::{Context, Item};
-use crate::chat::content::Said;
 use crate::protocol::incoming::Recording;
 
 /// What a context remembers that answers.
 #[derive(Default)]
 pub(crate) struct Answering {
-    /// What the engine will be asked, once all is there that the messages name.
+    /// What is still to come of what the messages name.
     pub(crate) waiting: Option<Box<Waiting>>,
     /// Number of the next piece of text.
     pub(crate) deltas: u64,
@@ -24,12 +22,12 @@ pub(crate) struct Answering {
     pub(crate) speaking: Option<Range<usize>>,
 }
 
-/// An answer that cannot begin yet.
+/// An answer of which not all has come that it is to.
 pub(crate) struct Waiting {
-    pub(crate) said: Vec<Said>,
-    pub(crate) request: Box<Request>,
-    /// Recordings that the messages name, and what has come of them.
-    pub(crate) recordings: BTreeMap<String, Option<Arc<[f32]>>>,
+    /// What the engine will be asked, without the messages, until those are read.
+    pub(crate) request: Option<Box<Request>>,
+    /// Recordings that the messages name.
+    pub(crate) uploads: BTreeMap<String, Upload>,
     /// The one that is being sent.
     pub(crate) current: Option<(String, Recording)>,
     /// Number of the next packet of the client.
@@ -38,10 +36,18 @@ pub(crate) struct Waiting {
     pub(crate) samples_left: usize,
 }
 
+/// A recording that its client sends beside the messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Upload {
+    /// Its places among the live recordings of the request.
+    pub(crate) places: Vec<usize>,
+    pub(crate) has_ended: bool,
+}
+
 impl Waiting {
-    /// Whether nothing is missing any more.
+    /// Whether no recording is missing any more.
     pub(crate) fn is_complete(&self) -> bool {
-        self.recordings.values().all(Option::is_some)
+        self.uploads.values().all(|upload| upload.has_ended)
     }
 }
 

@@ -25,7 +25,7 @@ use super::format::Format;
 use super::pacer::Pacer;
 use super::{Handle, Packet};
 use crate::auth::Place;
-pub(crate) use answering::{Answering, Waiting};
+pub(crate) use answering::{Answering, Upload, Waiting};
 pub(crate) use frame::{behind_gap, packets, payload};
 pub(crate) use outgoing::Next;
 pub(crate) use record::{Record, unknown};
@@ -111,8 +111,6 @@ pub(crate) struct Context {
     pub(crate) next_seq: u64,
     /// Whether the client was told that its text piles up.
     pub(crate) pressed: bool,
-    /// `context.opened` is in line for the wire.
-    pub(crate) is_told: bool,
     /// `context.opened` is on the wire, so sound may follow.
     pub(crate) announced: bool,
     /// The client lacks the sound before the next frame.
@@ -162,7 +160,6 @@ impl Context {
             text_chars: 0,
             next_seq: 0,
             pressed: false,
-            is_told: false,
             announced: false,
             owes_gap: false,
             after: None,

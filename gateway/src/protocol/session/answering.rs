@@ -1,27 +1,27 @@
 //! Contexts that answer messages: what they are asked, the recordings that come for them, and the text that they write.
 //!
 //! ```text
-//! context.open{messages}            --> Answer, at once
-//! context.open{messages: "u1"}      --> opened   audio.begin u1  frames  audio.end u1  --> Answer
+//! context.open{messages}            --> Answer; with files in them  --> Read, then Answer
+//! audio.begin u1  frames  audio.end u1  --> Sound, Sound, .., SoundEnd: the engine listens while they come
 //! Text, Audio of the engine         --> text.delta, text.done, and sound as ever, in the order in which they were made
 //! ```
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use engine::answer::{Draw, Modality, Request};
+use engine::answer::{Draw, Message, Modality, Part, Request};
 use engine::{Event, Segment};
 
 use super::options::{Asked, answer_options, choose};
 use super::{Session, Settled};
 use crate::chat::content::{self, Most, Piece};
 use crate::chat::request::modalities;
-use crate::error::Code;
-use crate::protocol::context::{Answering, Context, Phase, Waiting};
+use crate::error::{Code, refusal};
+use crate::protocol::context::{Answering, Context, Phase, Upload, Waiting};
 use crate::protocol::event::{AudioBegin, AudioEnd, ErrorEvent, Open, Options};
 use crate::protocol::incoming::{Incoming, NotTaken, Recording};
 use crate::protocol::timer::Timer;
-use crate::protocol::{Codec, Handle, Output};
+use crate::protocol::{Codec, Handle, Output, Reading};
 
 /// What recordings come in.
 const CODECS: [(&str, Codec); 5] = [
@@ -52,21 +52,20 @@ impl Session {
         let messages = open.messages.as_ref().unwrap_or(&serde_json::Value::Null);
         let said = content::read(messages, &most).map_err(refused)?;
         let pieces = said.iter().flat_map(|one| &one.pieces);
-        let mut recordings = BTreeMap::new();
+        let mut uploads = BTreeMap::<String, Upload>::new();
+        let mut live = 0..;
         for piece in pieces {
-            let elsewhere = match piece {
-                Piece::Text(_) => continue,
+            match piece {
+                Piece::Text(_) | Piece::File(_) => {}
                 Piece::Upload(id) => {
-                    recordings.insert(id.clone(), None);
-                    continue;
+                    uploads.entry(id.clone()).or_default().places.extend(live.next());
                 }
-                Piece::File(_) => {
-                    "input_audio.data is for requests over HTTP; here input_audio.id names a recording that audio.begin and audio.end enclose"
+                Piece::Answer(_) => {
+                    let message =
+                        "messages: audio.id is for requests over HTTP; here content is the text";
+                    return Err(Box::new(ErrorEvent::new(Code::BadOption, message)));
                 }
-                Piece::Answer(_) => "audio.id is for requests over HTTP; here content is the text",
-            };
-            let message = format!("messages: {elsewhere}");
-            return Err(Box::new(ErrorEvent::new(Code::BadOption, message)));
+            }
         }
         // Who speaks this protocol is here to listen.
         let both = ["text", "audio"].map(str::to_owned);
@@ -74,55 +73,67 @@ impl Session {
         let modalities = modalities(Some(asked)).map_err(refused)?;
         let request = Box::new(request(&options, &modalities, settled, open.priority));
         let chars = content::text_chars(&said);
-        Ok(Asked { said, request, recordings, chars })
+        Ok(Asked { said, request, uploads, chars })
     }
 
-    /// Asks the engine, or waits for the recordings that the messages name.
+    /// Asks the engine, once files in the messages are read. Recordings that they name come while it listens.
     pub(super) fn begin_answer(&mut self, mut context: Box<Context>, asked: Asked, now: Duration) {
         let handle = context.record.handle;
-        let rate = crate::audio::ENGINE_RATE;
-        let most = self.setup.limits.max_recording.as_secs_f64() * f64::from(rate);
+        let seconds = self.setup.limits.max_recording.as_secs_f64();
         let waiting = Box::new(Waiting {
-            said: asked.said,
-            request: asked.request,
-            recordings: asked.recordings,
+            request: Some(asked.request),
+            uploads: asked.uploads,
             current: None,
             next_seq: 0,
-            samples_left: most as usize,
+            samples_left: (seconds * f64::from(crate::audio::ENGINE_RATE)) as usize,
         });
-        let is_complete = waiting.is_complete();
         let answering = Answering { waiting: Some(waiting), ..Answering::default() };
         context.answering = Some(Box::new(answering));
         self.live.insert(handle, context);
-        if is_complete {
-            return self.ask(handle, now);
+        let reading = Reading::new(asked.said, seconds);
+        match reading.has_files() {
+            true => self.outputs.push_back(Output::Read { context: handle, reading }),
+            false => self.read(handle, reading.read(), now),
         }
-        self.wait_for_more(handle, now);
-        self.announce(handle, now);
     }
 
-    /// All that the messages name is there.
-    fn ask(&mut self, handle: Handle, now: Duration) {
+    /// The messages of a context are read.
+    pub(super) fn read(
+        &mut self,
+        handle: Handle,
+        read: Result<Vec<Message>, String>,
+        now: Duration,
+    ) {
+        let messages = match read {
+            Ok(messages) => messages,
+            Err(reason) => {
+                return self.refuse_open(handle, ErrorEvent::new(Code::BadOption, reason));
+            }
+        };
         let Some(context) = self.live.get_mut(&handle) else { return };
-        let Some(waiting) = context.answering.as_mut().and_then(|a| a.waiting.take()) else {
+        let format = context.format();
+        let Some(waiting) = context.answering.as_mut().and_then(|a| a.waiting.as_mut()) else {
             return;
         };
-        let Waiting { said, mut request, recordings, .. } = *waiting;
-        let recording = |id: &str| recordings.get(id).cloned().flatten();
-        match content::resolve(said, 0.0, |_| None, recording) {
-            Ok(messages) => request.messages = messages,
-            Err(refusal) => {
-                let error =
-                    ErrorEvent::new(Code::BadOption, refusal.message).of(&context.record.name);
-                self.error(error);
-                return self.cancel_live(handle, "error", now);
-            }
+        let Some(mut request) = waiting.request.take() else { return };
+        let parts = messages.iter().flat_map(|message| &message.parts);
+        let read =
+            parts.map(|part| if let Part::Audio(samples) = part { samples.len() } else { 0 });
+        waiting.samples_left = waiting.samples_left.saturating_sub(read.sum());
+        request.messages = messages;
+        self.outputs.push_back(Output::Answer { context: handle, request, format });
+        self.wait_or_close(handle, now);
+    }
+
+    /// Waits for what is missing; a context that nothing is missing of takes nothing more.
+    fn wait_or_close(&mut self, handle: Handle, now: Duration) {
+        let Some(context) = self.live.get_mut(&handle) else { return };
+        let Some(answering) = &mut context.answering else { return };
+        if answering.waiting.take_if(|waiting| waiting.is_complete()).is_none() {
+            return self.wait_for_more(handle, now);
         }
-        let format = context.format();
-        // It takes nothing more.
         context.record.phase = Phase::Ended;
         self.timers.clear(Timer::ContextIdle(handle));
-        self.outputs.push_back(Output::Answer { context: handle, request, format });
     }
 
     fn wait_for_more(&mut self, handle: Handle, now: Duration) {
@@ -150,10 +161,14 @@ impl Session {
         let Some(waiting) = self.waiting(handle) else {
             return Err(Box::new(ErrorEvent::new(Code::CtxEnded, "the context takes no sound")));
         };
+        if waiting.request.is_some() {
+            let message = "the context is not open yet";
+            return Err(Box::new(ErrorEvent::new(Code::CtxUnknown, message)));
+        }
         if let Some((id, _)) = &waiting.current {
             return Err(bad(format!("id: {id:?} is still being sent")));
         }
-        if waiting.recordings.get(&begin.id) != Some(&None) {
+        if waiting.uploads.get(&begin.id).is_none_or(|upload| upload.has_ended) {
             let message = format!("id: the messages wait for no recording {:?}", begin.id);
             return Err(bad(message));
         }
@@ -165,7 +180,8 @@ impl Session {
     /// Whether a context waits for recordings.
     pub(super) fn is_waiting(&self, handle: Handle) -> bool {
         let answering = self.live.get(&handle).and_then(|context| context.answering.as_ref());
-        answering.is_some_and(|answering| answering.waiting.is_some())
+        let waiting = answering.and_then(|answering| answering.waiting.as_ref());
+        waiting.is_some_and(|waiting| !waiting.is_complete())
     }
 
     fn waiting(&mut self, handle: Handle) -> Option<&mut Waiting> {
@@ -201,10 +217,14 @@ impl Session {
             return self.refuse_sound(handle, error);
         }
         waiting.next_seq = seq.wrapping_add(count);
-        let Some((_, recording)) = &mut waiting.current else { return };
-        if let Err(not_taken) = frame.packets.iter().try_for_each(|packet| recording.push(packet)) {
+        let Some((id, recording)) = &mut waiting.current else { return };
+        let (id, pushed) =
+            (id.clone(), frame.packets.iter().try_for_each(|packet| recording.push(packet)));
+        let samples = recording.take();
+        if let Err(not_taken) = pushed {
             return self.spoil(handle, not_taken, now);
         }
+        self.sounds(handle, &id, samples);
         self.wait_for_more(handle, now);
     }
 
@@ -216,17 +236,38 @@ impl Session {
             let error = ErrorEvent::new(Code::BadOption, message);
             return self.error(error.of(&end.ctx).about("audio.end", None));
         };
-        let samples = match recording.finish() {
-            Ok(samples) => samples,
+        let (samples, count) = match recording.finish() {
+            Ok(finished) => finished,
             Err(not_taken) => return self.spoil(handle, not_taken, now),
         };
+        self.sounds(handle, &id, samples);
         let Some(waiting) = self.waiting(handle) else { return };
-        waiting.samples_left -= samples.len();
-        waiting.recordings.insert(id, Some(samples.into()));
-        if waiting.is_complete() {
-            return self.ask(handle, now);
+        waiting.samples_left -= count;
+        let Some(upload) = waiting.uploads.get_mut(&id) else { return };
+        upload.has_ended = true;
+        for recording in upload.places.clone() {
+            self.outputs.push_back(Output::SoundEnd { context: handle, recording });
         }
-        self.wait_for_more(handle, now);
+        self.wait_or_close(handle, now);
+    }
+
+    /// Gives the engine more of a recording, in each of its places.
+    fn sounds(&mut self, handle: Handle, id: &str, samples: Vec<f32>) {
+        let upload = self.waiting(handle).and_then(|waiting| waiting.uploads.get(id));
+        let Some(places) = upload.map(|upload| upload.places.clone()) else { return };
+        if samples.is_empty() {
+            return;
+        }
+        for recording in places {
+            let samples = samples.clone();
+            self.outputs.push_back(Output::Sound { context: handle, recording, samples });
+        }
+    }
+
+    /// The engine does not take what was sent of a recording; the context cannot go on.
+    pub(super) fn sound_refused(&mut self, handle: Handle, refused: &engine::Error, now: Duration) {
+        self.refuse_sound(handle, ErrorEvent::new(refusal(refused), refused.to_string()));
+        self.cancel_live(handle, "error", now);
     }
 
     /// A recording cannot be what was said; the context cannot go on.

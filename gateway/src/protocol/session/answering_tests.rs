@@ -5,7 +5,7 @@ use engine::{Event, Segment, Summary, Usage};
 use serde_json::{Value, json};
 
 use super::rig::{Rig, Seen};
-use crate::protocol::{Input, Output};
+use crate::protocol::{Input, Limits, Output};
 
 fn asked(extra: Value) -> Value {
     let mut open = json!({"type": "context.open", "ctx": "a", "model": "bag",
@@ -101,39 +101,109 @@ fn an_interruption_tells_which_words_of_the_models_own_were_heard() {
     assert_eq!(rig.texts("text.delta").len(), 1, "nothing follows");
 }
 
-#[test]
-fn a_recording_is_heard_before_the_model_is_asked() {
-    let mut rig = Rig::started();
-    rig.send(asked(json!({"messages": heard("u1")})));
-    assert_eq!(rig.texts("context.opened").len(), 1, "its handle is needed for the frames");
-    assert!(requests(&rig).is_empty());
-    rig.send(json!({"type": "audio.begin", "ctx": "a", "id": "u1"}));
-    rig.input(frame(1, 0, 480));
-    rig.input(frame(1, 0, 480));
-    rig.input(frame(1, 1, 480));
-    rig.send(json!({"type": "audio.end", "ctx": "a", "id": "u1"}));
-    let [Part::Audio(samples)] = &requests(&rig)[0].messages[0].parts[..] else { panic!() };
-    assert_eq!(samples.len(), 960, "what came twice counts once");
-    assert_eq!((rig.errors(), rig.texts("context.opened").len()), (vec![], 1));
+/// What the engine was told of recordings: their places, and how many samples came or that they ended.
+fn sounds(rig: &Rig) -> Vec<(usize, Option<usize>)> {
+    let sounds = rig.outputs.iter().filter_map(|output| match output {
+        Output::Sound { recording, samples, .. } => Some((*recording, Some(samples.len()))),
+        Output::SoundEnd { recording, .. } => Some((*recording, None)),
+        _ => None,
+    });
+    sounds.collect()
 }
 
 #[test]
-fn recordings_of_a_message_may_come_in_any_order_and_all_must() {
+fn the_model_listens_while_a_recording_comes() {
+    let mut rig = Rig::started();
+    rig.send(asked(json!({"messages": heard("u1")})));
+    assert_eq!(rig.texts("context.opened").len(), 1);
+    assert_eq!(requests(&rig)[0].messages[0].parts, [Part::Live(Vec::new())]);
+    rig.send(json!({"type": "audio.begin", "ctx": "a", "id": "u1"}));
+    rig.input(frame(1, 0, 480));
+    assert_eq!(sounds(&rig), [(0, Some(480))], "before it ends");
+    rig.input(frame(1, 0, 480));
+    rig.input(frame(1, 1, 240));
+    rig.send(json!({"type": "audio.end", "ctx": "a", "id": "u1"}));
+    let expected = [(0, Some(480)), (0, Some(240)), (0, None)];
+    assert_eq!(sounds(&rig), expected, "what came twice counts once");
+    assert_eq!((rig.errors(), requests(&rig).len()), (vec![], 1));
+    rig.send(json!({"type": "audio.begin", "ctx": "a", "id": "u1"}));
+    assert_eq!(rig.errors(), ["ctx_ended"], "it takes nothing more");
+}
+
+#[test]
+fn what_a_conversion_keeps_back_comes_with_the_end() {
+    let mut rig = Rig::started();
+    rig.send(asked(json!({"messages": heard("u1")})));
+    let begin = json!({"type": "audio.begin", "ctx": "a", "id": "u1", "sample_rate": 16_000});
+    rig.send(begin);
+    rig.input(frame(1, 0, 1_600));
+    rig.send(json!({"type": "audio.end", "ctx": "a", "id": "u1"}));
+    let sounds = sounds(&rig);
+    let all: usize = sounds.iter().filter_map(|(_, samples)| *samples).sum();
+    assert_eq!((all, sounds.len(), sounds.last()), (2_400, 3, Some(&(0, None))));
+}
+
+#[test]
+fn recordings_of_a_message_may_come_in_any_order_and_in_several_places() {
     let part = |id: &str| json!({"type": "input_audio", "input_audio": {"id": id}});
     let messages = json!([{"role": "user", "content": [part("x"), part("y"), part("x")]}]);
     let mut rig = Rig::started();
     rig.send(asked(json!({"messages": messages})));
     for (id, seq) in [("y", 0), ("x", 1)] {
-        assert!(requests(&rig).is_empty());
         rig.send(json!({"type": "audio.begin", "ctx": "a", "id": id}));
         rig.input(frame(1, seq, 10 * (seq as usize + 1)));
         rig.send(json!({"type": "audio.end", "ctx": "a", "id": id}));
     }
-    let lengths = requests(&rig)[0].messages[0].parts.iter().map(|part| match part {
-        Part::Audio(samples) => samples.len(),
-        _ => 0,
-    });
-    assert_eq!(lengths.collect::<Vec<_>>(), [20, 10, 20]);
+    let y = [(1, Some(10)), (1, None)];
+    let x = [(0, Some(20)), (2, Some(20)), (0, None), (2, None)];
+    assert_eq!(sounds(&rig), [&y[..], &x[..]].concat());
+}
+
+/// So many samples of 24 kHz as a file in a message.
+fn file(samples: usize) -> Value {
+    use base64::Engine as _;
+    let format = codecs::wav::SampleFormat::I16;
+    let mut bytes = codecs::wav::header(24_000, format, &[], Some(samples as u64));
+    bytes.resize(bytes.len() + 2 * samples, 0);
+    let data = base64::engine::general_purpose::STANDARD.encode(bytes);
+    json!({"type": "input_audio", "input_audio": {"data": data, "format": "wav"}})
+}
+
+#[test]
+fn a_file_in_a_message_is_read_and_may_stand_beside_a_recording_that_comes() {
+    let mut rig = Rig::started();
+    rig.send(asked(json!({"messages": [{"role": "user", "content": [file(480)]}]})));
+    let [Part::Audio(samples)] = &requests(&rig)[0].messages[0].parts[..] else { panic!() };
+    assert_eq!((samples.len(), rig.texts("context.opened").len()), (480, 1));
+    let live = json!({"type": "input_audio", "input_audio": {"id": "u1"}});
+    let both = json!([{"role": "user", "content": [file(240), live]}]);
+    rig.send(asked(json!({"ctx": "b", "messages": both})));
+    let parts = &requests(&rig)[1].messages[0].parts;
+    assert!(matches!(&parts[..], [Part::Audio(_), Part::Live(_)]), "{parts:?}");
+    rig.send(json!({"type": "audio.begin", "ctx": "b", "id": "u1"}));
+    rig.send(json!({"type": "audio.end", "ctx": "b", "id": "u1"}));
+    assert_eq!((sounds(&rig), rig.errors()), (vec![(0, None)], vec![]));
+}
+
+#[test]
+fn files_and_recordings_share_the_limit_of_a_context() {
+    let limits = Limits { max_recording: Duration::from_millis(100), ..Limits::default() };
+    let mut rig = Rig::started_within(limits, json!({}));
+    rig.send(asked(json!({"messages": [{"role": "user", "content": [file(2_401)]}]})));
+    let told = rig.texts("error")[0]["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("more than 0.1 s of sound (limits.max_recording_s)"), "{told}");
+    let live = json!({"type": "input_audio", "input_audio": {"id": "u1"}});
+    let both = json!([{"role": "user", "content": [file(2_000), live]}]);
+    // The id is still unused.
+    rig.send(asked(json!({"messages": both})));
+    let handle = rig.texts("context.opened")[0]["handle"].as_u64().unwrap() as u32;
+    rig.send(json!({"type": "audio.begin", "ctx": "a", "id": "u1"}));
+    rig.input(frame(handle, 0, 400));
+    assert!(rig.texts("context.cancelled").is_empty());
+    rig.input(frame(handle, 1, 1));
+    let told = rig.texts("error")[1]["message"].as_str().unwrap().to_owned();
+    assert!(told.contains("limits.max_recording_s"), "{told}");
+    assert_eq!(rig.texts("context.cancelled").len(), 1);
 }
 
 #[test]
@@ -144,7 +214,7 @@ fn what_is_not_to_be_had_is_refused_and_the_id_stays_unused() {
     for (extra, says) in [
         (json!({"messages": []}), "messages"),
         (json!({"messages": "Hi"}), "a list"),
-        (json!({"messages": file}), "audio.begin"),
+        (json!({"messages": file}), "messages[0].content: "),
         (json!({"model": "toy"}), "model"),
         (json!({"model": "none"}), "model"),
         (json!({"modalities": ["video"]}), "modalities"),
@@ -198,7 +268,7 @@ fn too_much_sound_ends_the_context_with_the_limits_name() {
     let error = rig.texts("error")[0];
     assert!(error["message"].as_str().unwrap().contains("limits.max_recording_s"), "{error}");
     assert_eq!(rig.texts("context.cancelled")[0]["reason"], "error");
-    assert!(requests(&rig).is_empty());
+    assert!(matches!(rig.outputs.last(), Some(Output::Cancel(1))));
 }
 
 #[test]
@@ -217,12 +287,18 @@ fn an_answer_that_waits_can_be_cancelled_forgotten_and_drained() {
 }
 
 #[test]
-fn a_refusal_behind_a_recording_ends_the_context() {
+fn a_refusal_of_the_engine_leaves_the_id_unused_and_one_of_sound_ends_the_context() {
     let mut rig = Rig::started();
+    rig.refuse = Some(engine::Error::Busy { commands: 1 });
+    rig.send(asked(json!({"messages": heard("u1")})));
+    assert_eq!((rig.errors(), rig.texts("context.cancelled").len()), (vec!["overloaded"], 0));
+    rig.refuse = None;
     rig.send(asked(json!({"messages": heard("u1")})));
     rig.send(json!({"type": "audio.begin", "ctx": "a", "id": "u1"}));
-    rig.refuse = Some(engine::Error::Busy { commands: 1 });
-    rig.send(json!({"type": "audio.end", "ctx": "a", "id": "u1"}));
-    assert_eq!(rig.errors(), ["overloaded"]);
+    let error = engine::Error::Sound { recording: 0, reason: "longer than 2 s".into() };
+    rig.input(Input::SoundRefused { context: 2, error });
+    assert_eq!(rig.errors().pop(), Some("bad_option"));
     assert_eq!(rig.texts("context.cancelled")[0]["reason"], "error");
+    rig.input(frame(2, 0, 10));
+    assert_eq!(rig.errors().len(), 2, "what was on its way is only late");
 }

@@ -235,6 +235,8 @@ impl Session {
             }
             Input::Unauthorized(reason) => self.fatal(Code::Unauthorized, reason.to_owned(), now),
             Input::Opened { context, answer } => self.opened(context, answer, now),
+            Input::Read { context, messages } => self.read(context, messages, now),
+            Input::SoundRefused { context, error } => self.sound_refused(context, &error, now),
             Input::Packets { context, packets, generated } => {
                 self.packets(context, packets, generated, now);
             }

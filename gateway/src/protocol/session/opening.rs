@@ -167,41 +167,38 @@ impl Session {
         answer: Result<(), engine::Error>,
         now: Duration,
     ) {
-        let Some(context) = self.live.get(&handle) else { return };
+        if !self.live.contains_key(&handle) {
+            return;
+        }
         if let Err(refused) = answer {
             let code = refusal(&refused);
             if let Severity::Session(_) = code.severity() {
                 self.live.remove(&handle);
                 return self.fatal(code, refused.to_string(), now);
             }
-            let mut error = ErrorEvent::new(code, refused.to_string())
-                .of(&context.record.name)
-                .about("context.open", None);
+            let mut error = ErrorEvent::new(code, refused.to_string());
             error.retry_after_ms = match &refused {
                 engine::Error::Overloaded { retry_after, .. } => {
                     Some(u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX))
                 }
                 _ => (code == Code::Overloaded).then_some(BUSY_RETRY_MS),
             };
-            if context.is_told {
-                self.error(error);
-                return self.cancel_live(handle, "error", now);
-            }
-            // The id stays unused, so the client can ask for something else under the same name.
-            let context = self.live.remove(&handle).expect("just found; this is a bug");
-            self.names.remove(&context.record.name);
-            self.timers.clear(Timer::ContextIdle(handle));
-            return self.error(error);
+            return self.refuse_open(handle, error);
         }
-        if !context.is_told {
-            self.announce(handle, now);
-        }
+        self.announce(handle, now);
+    }
+
+    /// A context does not open. Its id stays unused, so the client can ask for something else under the same name.
+    pub(super) fn refuse_open(&mut self, handle: Handle, error: ErrorEvent) {
+        let Some(context) = self.live.remove(&handle) else { return };
+        self.names.remove(&context.record.name);
+        self.timers.clear(Timer::ContextIdle(handle));
+        self.error(error.of(&context.record.name).about("context.open", None));
     }
 
     /// Tells the client that a context is open.
-    pub(super) fn announce(&mut self, handle: Handle, now: Duration) {
+    fn announce(&mut self, handle: Handle, now: Duration) {
         let Some(context) = self.live.get_mut(&handle) else { return };
-        context.is_told = true;
         let format = context.format();
         let opened = Opened {
             ctx: context.record.name.clone(),

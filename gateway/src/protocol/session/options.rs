@@ -1,7 +1,6 @@
 //! What a client asks of a session and of a context, checked, merged, and turned into a request to the engine.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::text::TextOptions;
@@ -12,7 +11,7 @@ use super::text_rules::text_options;
 use crate::chat::content::Said;
 use crate::error::Code;
 use crate::protocol::catalogue::{Catalogue, Model, Names};
-use crate::protocol::context::{Delivery, Release, Timestamps};
+use crate::protocol::context::{Delivery, Release, Timestamps, Upload};
 use crate::protocol::event::{ErrorEvent, Flow, Open, Options, Prefix, Sampling, Start, TextRules};
 use crate::protocol::format::Format;
 
@@ -58,7 +57,7 @@ pub(super) struct Asked {
     /// Without the messages.
     pub(super) request: Box<engine::answer::Request>,
     /// The recordings that the messages name.
-    pub(super) recordings: BTreeMap<String, Option<Arc<[f32]>>>,
+    pub(super) uploads: BTreeMap<String, Upload>,
     /// Characters of text in the messages.
     pub(super) chars: usize,
 }

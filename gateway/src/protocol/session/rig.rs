@@ -100,7 +100,12 @@ impl Rig {
 
     /// The same, with more fields of `session.start`.
     pub(super) fn started_with(fields: Value) -> Self {
-        let mut rig = Self::new(Limits::default());
+        Self::started_within(Limits::default(), fields)
+    }
+
+    /// The same, with other limits.
+    pub(super) fn started_within(limits: Limits, fields: Value) -> Self {
+        let mut rig = Self::new(limits);
         let mut start = json!({"type": "session.start", "audio": {"codec": "pcm_s16le"}});
         start.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
         rig.send(start);
@@ -123,6 +128,14 @@ impl Rig {
                 let answer = self.refuse.clone().map_or(Ok(()), Err);
                 self.session.handle_input(self.now, Input::Opened { context, answer });
             }
+            let output = match output {
+                Output::Read { context, reading } => {
+                    let read = Input::Read { context, messages: reading.read() };
+                    self.session.handle_input(self.now, read);
+                    continue;
+                }
+                output => output,
+            };
             if let Output::Cancel(context) = output {
                 let freed = Input::Freed { context, kv_blocks: self.held };
                 self.session.handle_input(self.now, freed);

@@ -108,7 +108,8 @@ fn read(
     let now = server.since_start();
     let kept = |id: &str| server.kept().find(id, key, now);
     // Recordings that are sent beside the messages are for sessions.
-    let messages = content::resolve(said, server.config.chat.max_input_seconds, kept, |_| None)?;
+    let seconds = content::Seconds::of(&server.config.chat);
+    let messages = content::resolve(said, seconds, kept, |_| None)?;
     Ok((chat, messages, chars))
 }
 
