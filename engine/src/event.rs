@@ -179,12 +179,14 @@ struct State {
     reader_gone: bool,
     waker: Option<Waker>,
     watch: Option<Watch>,
+    /// When all was there of what was asked.
+    asked: Duration,
 }
 
 impl State {
     fn put(&mut self, event: Event, now: Duration) {
         if let Some(watch) = &mut self.watch {
-            watch.heed(&event, now);
+            watch.heed(&event, now.saturating_sub(self.asked));
         }
         self.events.push_back((now, event));
     }
@@ -229,6 +231,7 @@ pub(crate) fn outbox(
         reader_gone: false,
         waker: None,
         watch: None,
+        asked: Duration::ZERO,
     };
     let shared = Arc::new(Shared {
         state: Mutex::new(state),
@@ -244,6 +247,11 @@ impl Outbox {
     /// From now on what goes out is counted.
     pub(crate) fn watch(&self, watch: Watch) {
         self.shared.lock().watch = Some(watch);
+    }
+
+    /// All is there now of what was asked: from here it is counted how long an answer takes.
+    pub(crate) fn asked(&self) {
+        self.shared.lock().asked = (self.shared.clock)();
     }
 
     /// Adds an event; events after the last one, or for a reader that has gone, are dropped.
@@ -444,6 +452,22 @@ mod tests {
         assert_eq!(rx.waited(), Duration::from_secs(7));
         rx.recv();
         assert_eq!(rx.waited(), Duration::ZERO);
+    }
+
+    #[test]
+    fn an_answer_is_timed_from_when_all_was_asked() {
+        let now = Arc::new(AtomicUsize::new(0));
+        let clock = now.clone();
+        let clock = move || Duration::from_secs(clock.load(Ordering::SeqCst) as u64);
+        let (tx, _rx) = outbox(clock, || {});
+        let meter = Arc::<crate::meter::Meter>::default();
+        tx.watch(meter.begin());
+        now.store(9, Ordering::SeqCst);
+        tx.asked();
+        now.store(11, Ordering::SeqCst);
+        tx.send(Event::Text { delta: "a".into() });
+        let timed = meter.stats("m").first_text_seconds;
+        assert_eq!((timed.count(), timed.sum()), (1, 2.0));
     }
 
     #[test]

@@ -143,7 +143,12 @@ impl Worker {
             Command::Restyle { id, control } => self.with(id, |c| c.restyle(control)),
             Command::End(id) => self.with(id, |c| c.end(now)),
             Command::Heard { id, heard } => match heard {
-                Ok(settings) => self.engine.heard(id, *settings, now),
+                Ok(settings) => {
+                    if let Some(reader) = self.readers.get(&id).filter(|_| !settings.growing) {
+                        reader.outbox.asked();
+                    }
+                    self.engine.heard(id, *settings, now);
+                }
                 Err(failure) => self.engine.fail(id, failure),
             },
             Command::Played { id, position } => self.engine.played(id, position, now),

@@ -28,7 +28,7 @@ impl Reading {
     ///
     /// # Errors
     /// A sentence that says which file is not to be had.
-    pub(crate) fn read(self: Box<Self>) -> Result<Vec<Message>, String> {
+    pub(crate) fn read(self) -> Result<Vec<Message>, String> {
         let seconds = Seconds { most: self.seconds, key: "limits.max_recording_s" };
         let live = |_: &str| Some(Part::Live(Vec::new()));
         content::resolve(self.said, seconds, |_| None, live).map_err(|refusal| refusal.message)
