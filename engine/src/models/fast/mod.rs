@@ -15,7 +15,7 @@ use rayon::ThreadPool;
 pub use self::network::Ends;
 pub(crate) use self::network::check_width;
 use self::network::{Network, Output, Workspace};
-use self::pass::{Part, divide};
+use self::pass::{Part, divide, share_out};
 use super::backbone::Backbone;
 use super::config::AlignmentHead;
 use crate::batch::{Batch, BatchRow};
@@ -27,10 +27,6 @@ use crate::runner::{ForwardError, StageModel};
 /// Multiplications that are worth waking a thread for: about a quarter of a millisecond's work, several times what a
 /// parked thread takes to start.
 const LEAST_PART: usize = 10_000_000;
-
-/// Parts that a batch is cut into for each thread: enough to even out rows of different length, few enough for a part to use
-/// the weights often.
-const PARTS_PER_THREAD: usize = 4;
 
 /// How a network is loaded.
 #[derive(Clone)]
@@ -171,7 +167,7 @@ impl Threads {
     /// Parts that a batch of so many tokens is cut into.
     fn parts(&self, tokens: usize) -> usize {
         let threads = self.pool.as_ref().map_or(1, |p| p.current_num_threads().max(1));
-        if threads == 1 { 1 } else { (threads * PARTS_PER_THREAD).min(tokens / self.least_tokens) }
+        share_out(threads, tokens, self.least_tokens)
     }
 
     fn run<E: Ends, N: Narrow>(

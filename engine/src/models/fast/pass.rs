@@ -17,6 +17,13 @@ use crate::kernels::kv::{KvMemory, Written};
 /// the activations of the widest layer to stay there too.
 pub(crate) const PASS_TOKENS: usize = 128;
 
+/// Parts that a large batch is cut into for each thread, to even out rows of different length.
+const PARTS_PER_THREAD: usize = 4;
+
+/// Tokens that a part should have before there are more parts than threads: each part reads all weights, and from about so
+/// many tokens on reading them from memory takes less time than multiplying.
+const PART_TOKENS: usize = 16;
+
 /// One thread's share of a batch.
 pub(crate) struct Part<'a, N> {
     pub(crate) batch: &'a Batch,
@@ -73,6 +80,16 @@ pub(crate) fn passes(rows: &[BatchRow]) -> Vec<Vec<Piece>> {
     passes
 }
 
+/// Parts that a batch is cut into, none of fewer than `least_tokens` if there are several: at least one for each thread, and more
+/// where they can be large.
+pub(crate) fn share_out(threads: usize, tokens: usize, least_tokens: usize) -> usize {
+    if threads == 1 {
+        return 1;
+    }
+    let parts = (tokens / PART_TOKENS).clamp(threads, threads * PARTS_PER_THREAD);
+    parts.min(tokens / least_tokens).max(1)
+}
+
 /// Ends of runs of neighbouring rows with about the same number of tokens: about `parts` of them, at most twice as many. A row
 /// is not divided, so a long one makes a run longer than the others.
 pub(crate) fn divide(rows: &[BatchRow], parts: usize) -> Vec<usize> {
@@ -127,6 +144,16 @@ mod tests {
         assert_eq!(wanted, [3, 2]);
         rows[0].logits = false;
         assert!(passes(&rows).iter().all(|pass| pass[0].wanted == 0));
+    }
+
+    #[test]
+    fn a_batch_is_shared_out_to_all_threads_and_further_only_in_large_parts() {
+        assert_eq!(share_out(1, 4096, 1), 1);
+        for (tokens, parts) in [(1, 1), (2, 2), (32, 2), (47, 2), (64, 4), (128, 8), (4096, 8)] {
+            assert_eq!(share_out(2, tokens, 1), parts, "{tokens} tokens");
+        }
+        // Waking a thread must pay.
+        assert_eq!([7, 8, 16].map(|tokens| share_out(4, tokens, 8)), [1, 1, 2]);
     }
 
     #[test]
