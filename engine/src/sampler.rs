@@ -8,6 +8,8 @@
 
 use std::cmp::Ordering;
 
+use crate::kernels::math::all_finite;
+
 /// How freely to choose.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
@@ -123,9 +125,7 @@ fn shape(logits: &mut [f32], rules: &Rules<'_>) {
 }
 
 fn check_finite(logits: &[f32]) -> Result<(), SampleError> {
-    // The largest magnitude as an integer: unlike a search for the first fault this loop is vectorised.
-    let magnitude = |l: &f32| l.to_bits() & !(1 << 31);
-    if logits.iter().map(magnitude).fold(0, u32::max) < f32::INFINITY.to_bits() {
+    if all_finite(logits) {
         return Ok(());
     }
     let output = logits.iter().position(|l| !l.is_finite()).expect("one of them is not finite");

@@ -44,7 +44,7 @@ pub fn attend<N: Narrow>(
             match count {
                 1 => rows.run::<1, 4>(),
                 2 => rows.run::<2, 2>(),
-                3 => rows.run::<3, 2>(),
+                3 => rows.run::<3, 1>(),
                 4 => rows.run::<4, 1>(),
                 5 => rows.run::<5, 1>(),
                 _ => rows.run::<6, 1>(),

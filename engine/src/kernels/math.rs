@@ -58,6 +58,13 @@ pub fn add(row: &mut [f32], bias: &[f32]) {
     }
 }
 
+/// Whether all of them are finite numbers.
+pub fn all_finite(values: &[f32]) -> bool {
+    // The largest magnitude as an integer: unlike a search for the first fault this loop is vectorised.
+    let magnitude = |v: &f32| v.to_bits() & !(1 << 31);
+    values.iter().map(magnitude).fold(0, u32::max) < f32::INFINITY.to_bits()
+}
+
 /// `out = x / rms(x) * weight`, rms with `eps` under the root.
 pub fn rms_norm(x: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
     let scale = rms_scale(x, eps);
@@ -134,6 +141,19 @@ mod tests {
 
     /// A few roundings of the polynomial; the exact value is taken in f64.
     const EXP_RELATIVE: f64 = 2.5e-7;
+
+    #[test]
+    fn one_number_that_is_not_finite_is_found_wherever_it_is() {
+        let mut values = [f32::MAX, f32::MIN, 0.0, -0.0, f32::MIN_POSITIVE].repeat(9);
+        assert!(all_finite(&values) && all_finite(&[]));
+        for broken in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            for at in 0..values.len() {
+                let whole = std::mem::replace(&mut values[at], broken);
+                assert!(!all_finite(&values), "{broken} at {at}");
+                values[at] = whole;
+            }
+        }
+    }
 
     fn sweep(low: f32, high: f32) -> impl Iterator<Item = f32> {
         (0..=200_000).map(move |i| low + (high - low) * (i as f32 / 200_000.0))

@@ -7,8 +7,13 @@
 //! Products are taken in `f32`; narrow numbers are widened in registers. Outputs that do not fill the last panel are
 //! padded with zeros, which are never written out.
 
-use super::simd::{Bf16, F32x16, Narrow, Stored};
-use super::tile::{LANES, Sums, Tile, product};
+mod product;
+
+use super::simd::{Bf16, Narrow};
+use super::tile::{LANES, Tile};
+use product::{Call, Rows};
+
+pub(crate) use product::{MOST_ROWS, even_runs};
 
 /// How the numbers of a matrix are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,14 +122,36 @@ impl Matrix {
             y.len(),
             "one output row each; this is a bug"
         );
+        self.run(x, y, Rows::All(x.len() / self.inputs), store);
+    }
+
+    /// `y = x W^T` for some rows of `x`, each written to a place of its own in `y`.
+    ///
+    /// # Panics
+    /// If a row is not in `x`, or a place has not room for it in `y`.
+    pub fn apply_at(&self, x: &[f32], y: &mut [f32], places: &[Place]) {
+        self.run(x, y, Rows::Placed(places), Store::Set);
+    }
+
+    fn run(&self, x: &[f32], y: &mut [f32], rows: Rows<'_>, store: Store) {
         let (x, _) = x.as_chunks::<LANES>();
-        let mut call = Call { x, y, outputs: self.outputs, blocks: self.inputs / LANES, store };
+        let (outputs, blocks) = (self.outputs, self.inputs / LANES);
+        let mut call = Call { x, y, rows, outputs, blocks, store };
         match &self.numbers {
             Numbers::F32(tiles) => call.panels(tiles, &[]),
             Numbers::Bf16(tiles) => call.panels(tiles, &[]),
             Numbers::Int8 { tiles, scales } => call.panels(tiles, scales),
         }
     }
+}
+
+/// A row of a product's input, and where its output begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// Which row of the input.
+    pub row: usize,
+    /// Where in the output, in values.
+    pub start: usize,
 }
 
 /// Lays up to [`LANES`] outputs out as one panel; those that are missing are zero.
@@ -152,136 +179,6 @@ fn quantize(panel: &[Tile<f32>], tiles: &mut Vec<Tile<i8>>, scales: &mut Vec<[f3
         }));
         scales.push(step);
     }
-}
-
-/// One product under way.
-struct Call<'a> {
-    /// Input rows, `blocks` chunks each.
-    x: &'a [[f32; LANES]],
-    y: &'a mut [f32],
-    outputs: usize,
-    blocks: usize,
-    store: Store,
-}
-
-impl Call<'_> {
-    /// Panel by panel, so that a panel is read from memory once for all rows. Few rows take several panels at once:
-    /// a sum waits for its last term, so about eight must be under way to keep the multipliers busy.
-    fn panels<W: Stored>(&mut self, tiles: &[Tile<W>], scales: &[[f32; LANES]]) {
-        let rows = self.x.len() / self.blocks;
-        match rows {
-            0 => {}
-            1 => self.sweep::<W, 1, 4>(0, tiles, scales),
-            2 => self.sweep::<W, 2, 2>(0, tiles, scales),
-            3 => self.sweep::<W, 3, 2>(0, tiles, scales),
-            _ => {
-                let panels = self.outputs.div_ceil(LANES);
-                for panel in 0..panels {
-                    for (first, count) in even_runs(rows, MOST_ROWS) {
-                        match count {
-                            3 => self.tile::<W, 3, 1>(first, panel, tiles, scales),
-                            4 => self.tile::<W, 4, 1>(first, panel, tiles, scales),
-                            5 => self.tile::<W, 5, 1>(first, panel, tiles, scales),
-                            _ => self.tile::<W, 6, 1>(first, panel, tiles, scales),
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn sweep<W: Stored, const M: usize, const P: usize>(
-        &mut self,
-        first: usize,
-        tiles: &[Tile<W>],
-        scales: &[[f32; LANES]],
-    ) {
-        let panels = self.outputs.div_ceil(LANES);
-        let mut panel = 0;
-        while panel + P <= panels {
-            self.tile::<W, M, P>(first, panel, tiles, scales);
-            panel += P;
-        }
-        for panel in panel..panels {
-            self.tile::<W, M, 1>(first, panel, tiles, scales);
-        }
-    }
-
-    #[inline(never)]
-    fn tile<W: Stored, const M: usize, const P: usize>(
-        &mut self,
-        first: usize,
-        panel: usize,
-        tiles: &[Tile<W>],
-        scales: &[[f32; LANES]],
-    ) {
-        let blocks = self.blocks;
-        let rows: [&[[f32; LANES]]; M] =
-            std::array::from_fn(|m| &self.x[(first + m) * blocks..][..blocks]);
-        let panels: [&[Tile<W>]; P] =
-            std::array::from_fn(|p| &tiles[(panel + p) * blocks..][..blocks]);
-        let sums = if scales.is_empty() {
-            product(rows, panels)
-        } else {
-            let groups = blocks.div_ceil(GROUP_TILES);
-            let scales = std::array::from_fn(|p| &scales[(panel + p) * groups..][..groups]);
-            scaled_product(rows, panels, scales)
-        };
-        for (m, sums) in sums.iter().enumerate() {
-            for (p, sums) in sums.iter().enumerate() {
-                self.put(first + m, panel + p, &sums.to_array());
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn put(&mut self, row: usize, panel: usize, sums: &[f32; LANES]) {
-        let start = panel * LANES;
-        let width = LANES.min(self.outputs - start);
-        let out = &mut self.y[row * self.outputs + start..][..width];
-        match self.store {
-            Store::Set => out.copy_from_slice(&sums[..width]),
-            Store::Add => {
-                for (o, s) in out.iter_mut().zip(sums) {
-                    *o += s;
-                }
-            }
-        }
-    }
-}
-
-/// Rows of the largest tile: 6 rows of 16 sums fill twelve of the sixteen vector registers.
-pub(crate) const MOST_ROWS: usize = 6;
-
-/// Cuts `count` into the fewest runs of at most `most`, as even as can be: pairs of first and length.
-pub(crate) fn even_runs(count: usize, most: usize) -> impl Iterator<Item = (usize, usize)> {
-    let runs = count.div_ceil(most);
-    (0..runs).map(move |i| {
-        let (first, end) = (i * count / runs, (i + 1) * count / runs);
-        (first, end - first)
-    })
-}
-
-/// Whole numbers are summed group by group, and the groups in ascending order.
-#[inline(always)]
-fn scaled_product<W: Stored, const M: usize, const P: usize>(
-    rows: [&[[f32; LANES]]; M],
-    panels: [&[Tile<W>]; P],
-    scales: [&[[f32; LANES]]; P],
-) -> Sums<M, P> {
-    let mut total = [[F32x16::zero(); P]; M];
-    let blocks = panels[0].len();
-    for group in 0..blocks.div_ceil(GROUP_TILES) {
-        let range = group * GROUP_TILES..blocks.min((group + 1) * GROUP_TILES);
-        let sums = product(rows.map(|r| &r[range.clone()]), panels.map(|p| &p[range.clone()]));
-        let scales = scales.map(|s| f32::widen(&s[group]));
-        for m in 0..M {
-            for p in 0..P {
-                total[m][p] = sums[m][p].mul_add(scales[p], total[m][p]);
-            }
-        }
-    }
-    total
 }
 
 #[cfg(test)]
@@ -357,6 +254,26 @@ mod tests {
         let mut added = vec![2.0; 16];
         matrix.apply(&x, &mut added, Store::Add);
         assert!(set.iter().zip(&added).all(|(s, a)| *a == 2.0 + s));
+    }
+
+    #[test]
+    fn rows_go_to_their_places_with_the_same_bits_and_nowhere_else() {
+        let (outputs, inputs) = (35, 32);
+        let (weight, x) = (noise(outputs * inputs, 10), noise(9 * inputs, 11));
+        let matrix = Matrix::pack(&weight, inputs, Precision::Bf16);
+        let mut all = vec![0.0; 9 * outputs];
+        matrix.apply(&x, &mut all, Store::Set);
+        for count in 0..=8 {
+            let place = |i: usize| Place { row: (i * 4 + 2) % 9, start: 1 + i * (outputs + 3) };
+            let places: Vec<Place> = (0..count).map(place).collect();
+            let mut y = vec![9.0; 1 + count * (outputs + 3)];
+            matrix.apply_at(&x, &mut y, &places);
+            assert_eq!(y[0], 9.0);
+            for (place, y) in places.iter().zip(y[1..].chunks_exact(outputs + 3)) {
+                assert_eq!(y[..outputs], all[place.row * outputs..][..outputs]);
+                assert_eq!(y[outputs..], [9.0; 3]);
+            }
+        }
     }
 
     #[test]

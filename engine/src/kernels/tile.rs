@@ -44,8 +44,19 @@ pub(crate) fn product<W: Stored, const M: usize, const P: usize>(
     rows: [&[[f32; LANES]]; M],
     panels: [&[Tile<W>]; P],
 ) -> Sums<M, P> {
+    product_beside(rows, panels, |_| ())
+}
+
+/// The same; `beside` is called with the number of each tile in its panel.
+#[inline(always)]
+pub(crate) fn product_beside<W: Stored, const M: usize, const P: usize>(
+    rows: [&[[f32; LANES]]; M],
+    panels: [&[Tile<W>]; P],
+    beside: impl Fn(usize),
+) -> Sums<M, P> {
     let mut sums = [[F32x16::zero(); P]; M];
     for at in 0..panels[0].len() {
+        beside(at);
         multiply(&mut sums, rows.map(|r| &r[at]), panels.map(|p| &p[at]));
     }
     sums

@@ -3,6 +3,9 @@
 use super::{Bf16, F16};
 use crate::kernels::tile::LANES;
 
+/// Has the cache fetch a value that will be read soon, where there is a way to say so.
+pub fn prefetch<T>(_value: &T) {}
+
 /// Sixteen numbers.
 #[derive(Clone, Copy)]
 pub struct F32x16(pub(super) [f32; LANES]);

@@ -9,9 +9,9 @@ pub mod array;
 pub mod vector;
 
 #[cfg(not(all(target_arch = "x86_64", target_feature = "avx2")))]
-pub use array::F32x16;
+pub use array::{F32x16, prefetch};
 #[cfg(all(target_arch = "x86_64", target_feature = "avx2"))]
-pub use vector::F32x16;
+pub use vector::{F32x16, prefetch};
 
 use super::tile::LANES;
 

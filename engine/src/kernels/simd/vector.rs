@@ -3,10 +3,10 @@
 #![expect(unsafe_code, reason = "vector intrinsics; the module cannot exist without the features")]
 
 use std::arch::x86_64::{
-    __m128i, __m256, _MM_FROUND_TO_NEAREST_INT, _mm_loadl_epi64, _mm_loadu_si128, _mm_storeu_si128,
-    _mm256_castsi256_ps, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps, _mm256_cvtepu16_epi32,
-    _mm256_cvtph_ps, _mm256_cvtps_ph, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps,
-    _mm256_setzero_ps, _mm256_slli_epi32, _mm256_storeu_ps,
+    __m128i, __m256, _MM_FROUND_TO_NEAREST_INT, _MM_HINT_T1, _mm_loadl_epi64, _mm_loadu_si128,
+    _mm_prefetch, _mm_storeu_si128, _mm256_castsi256_ps, _mm256_cvtepi8_epi32, _mm256_cvtepi32_ps,
+    _mm256_cvtepu16_epi32, _mm256_cvtph_ps, _mm256_cvtps_ph, _mm256_fmadd_ps, _mm256_loadu_ps,
+    _mm256_set1_ps, _mm256_setzero_ps, _mm256_slli_epi32, _mm256_storeu_ps,
 };
 
 use super::{Bf16, F16, Narrow, Stored};
@@ -17,6 +17,13 @@ compile_error!("AVX2 without FMA and F16C: build with -C target-cpu=x86-64-v3");
 
 /// Numbers in one register.
 const HALF: usize = LANES / 2;
+
+/// Has the cache fetch a value that will be read soon.
+#[inline(always)]
+pub fn prefetch<T>(value: &T) {
+    // SAFETY: a prefetch changes no state that a program can see, whatever the address; SSE belongs to every x86-64.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(value).cast()) }
+}
 
 /// Sixteen numbers.
 #[derive(Clone, Copy)]
