@@ -9,6 +9,8 @@
 //! of the wall times stand the fastest and the mean processor time of the calling thread, since the machine may be shared;
 //! speeds are compared by processor time where the system tells it.
 
+mod common;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,7 +24,7 @@ use engine::models::config::{StageConfig, open_stage};
 use engine::models::qwen3::{Options, Qwen3};
 use engine::models::reference::{Cache, Reference};
 use engine::runner::StageModel;
-use safetensors::{Dtype, tensor::TensorView};
+use safetensors::Dtype;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -225,7 +227,7 @@ fn wide_stage(folder: &Path) -> Result<(StageConfig, Weights)> {
         add("mlp.down_proj", &[hidden, ffn]);
     }
     let file = folder.join("model.safetensors");
-    write_noise(&file, &tensors)?;
+    common::write_noise(&file, &tensors, Dtype::F32)?;
     let config = StageConfig {
         backbone: Backbone {
             file: folder.join("config.json"),
@@ -255,26 +257,4 @@ fn wide_stage(folder: &Path) -> Result<(StageConfig, Weights)> {
         alignment: None,
     };
     Ok((config, Weights::open(&file)?))
-}
-
-/// Tensors of small values, the same at every call.
-fn write_noise(file: &Path, tensors: &[(String, Vec<usize>)]) -> Result<()> {
-    let mut state = 1_u32;
-    let mut noise = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        ((state >> 8) as f32 / (1 << 23) as f32 - 1.0) * 0.08
-    };
-    let data: Vec<Vec<u8>> = tensors
-        .iter()
-        .map(|(_, shape)| {
-            let len = shape.iter().product();
-            std::iter::repeat_with(&mut noise).take(len).flat_map(f32::to_le_bytes).collect()
-        })
-        .collect();
-    let views = tensors.iter().zip(&data).map(|((name, shape), bytes)| {
-        Ok((name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes)?))
-    });
-    let views = views.collect::<Result<Vec<_>>>()?;
-    std::fs::write(file, safetensors::serialize(views, None)?)?;
-    Ok(())
 }

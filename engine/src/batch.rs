@@ -41,7 +41,8 @@ pub struct BatchRow {
     /// Where it is: of so many tokens before it, too, the first of them first. Only networks that are asked to confirm what may
     /// follow have to give them.
     pub outputs_before: usize,
-    /// Whether symbols and codes are all that will be looked at: a network whose logits for text cost much need not make them.
+    /// Whether symbols and codes are all that can be said next. A network that has text beside codes gives logits for symbols
+    /// and codes then, and for symbols and text otherwise.
     pub narrow: bool,
     /// Tokens of the sequence, computed or new, of which it is asked how much the last one attends to each, where logits
     /// are wanted. Empty: none.

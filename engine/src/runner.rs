@@ -46,8 +46,8 @@ pub trait StageModel: Send {
     /// Ids below this are in the embedding.
     fn vocabulary(&self) -> usize;
 
-    /// Length of one row of logits.
-    fn outputs(&self) -> usize;
+    /// Length of a row of logits, of one that is [narrow](crate::batch::BatchRow::narrow) or of any other.
+    fn outputs(&self, narrow: bool) -> usize;
 
     /// What a token costs beside one of another stage, in any unit that all stages of an engine share.
     fn token_work(&self) -> f64 {
@@ -57,7 +57,7 @@ pub trait StageModel: Send {
     /// Makes room for `blocks` blocks of [`crate::batch::BLOCK_TOKENS`] tokens. Called once, before the first forward.
     fn reserve(&mut self, blocks: usize);
 
-    /// Runs the batch: stores keys and values of all its tokens, and appends one row of [`StageModel::outputs`] logits to
+    /// Runs the batch: stores keys and values of all its tokens, and appends a row of [`StageModel::outputs`] logits to
     /// `logits` for each batch row that asks for them, in the order of the rows.
     ///
     /// # Errors

@@ -18,13 +18,16 @@ use std::time::Duration;
 use super::*;
 use crate::ContextId;
 use crate::audio::{Audio, AudioCommand};
+use crate::batch::{Batch, BatchRow};
 use crate::bundle::speech::{LoadOptions, SpeechBundle};
 use crate::engine::{Engine, Opening, Step};
 use crate::event::{Event, Events, Failure, Segment, Summary, outbox};
 use crate::hearing::Ear;
 use crate::kernels::matrix::Precision;
+use crate::models::speech::SpeechConfig;
 use crate::runner::StageModel;
 use crate::scheduler::Budget;
+use crate::streams::Outputs;
 
 /// Blocks of each stage: more than any test needs at once.
 const ROOMY: usize = 1200;
@@ -35,6 +38,22 @@ const OPUSLM: usize = 1;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures").join(name)
+}
+
+/// Where rows of the logits of a model have what.
+fn outputs(model: usize) -> Outputs {
+    let file = fixture("bundles").join(BUNDLES[model]).join("model/config.json");
+    SpeechConfig::read(&file).unwrap().outputs()
+}
+
+/// Rows of a batch that ask for logits, each with its own.
+fn with_logits<'a>(
+    batch: &'a Batch,
+    outputs: &Outputs,
+    mut logits: &'a mut [f32],
+) -> Vec<(&'a BatchRow, &'a mut [f32])> {
+    let rows = batch.rows.iter().filter(|row| row.logits);
+    rows.map(|row| (row, logits.split_off_mut(..outputs.len(row.narrow)).unwrap())).collect()
 }
 
 /// What was heard of an answer.

@@ -17,6 +17,7 @@ use crate::load::Lane;
 use crate::pipeline::{self, AudioJob, Env, Said};
 use crate::runner::{self, ForwardError, StageModel};
 use crate::scheduler::{Budget, Scheduled, Scheduler};
+use crate::sequence::Sequence;
 use crate::stats::Tally;
 use crate::{ContextId, answer};
 use context::Context;
@@ -220,7 +221,9 @@ impl Engine {
                 failed.push((id, Failure::Model(error.to_string())));
                 continue;
             }
-            let (length, watched) = (self.models[stage].outputs() * group.cost(), group.watched());
+            let outputs = |member: &Sequence| self.models[stage].outputs(member.narrow);
+            let (length, watched) =
+                (group.members.iter().map(outputs).sum::<usize>(), group.watched());
             self.scheduler.ran(scheduled);
             let Self { scheduler, jobs, contexts, logits, models, tally, .. } = self;
             let context =

@@ -80,21 +80,19 @@ impl Ends for StageEnds {
         self.embedding.append(batch.ids[token], x);
     }
 
-    fn outputs(&self) -> usize {
+    fn outputs(&self, _narrow: bool) -> usize {
         self.fc2_bias.len()
     }
 
-    fn head(&self, normed: &[f32], _narrow: &[bool], inner: &mut Vec<f32>, logits: &mut Vec<f32>) {
+    fn head(&self, normed: &[f32], _narrow: &[bool], inner: &mut Vec<f32>, logits: &mut [f32]) {
         let wanted = normed.len() / self.fc1.inputs();
         inner.resize(wanted * self.fc1.outputs(), 0.0);
         self.fc1.apply(normed, inner, Store::Set);
         for row in inner.chunks_exact_mut(self.fc1.outputs()) {
             mish_biased(row, &self.fc1_bias);
         }
-        let start = logits.len();
-        logits.resize(start + wanted * self.outputs(), 0.0);
-        self.fc2.apply(inner, &mut logits[start..], Store::Set);
-        for row in logits[start..].chunks_exact_mut(self.outputs()) {
+        self.fc2.apply(inner, logits, Store::Set);
+        for row in logits.chunks_exact_mut(self.fc2_bias.len()) {
             add(row, &self.fc2_bias);
         }
     }

@@ -218,7 +218,7 @@ impl StageModel for Reference {
         self.embedding.vocabulary()
     }
 
-    fn outputs(&self) -> usize {
+    fn outputs(&self, _narrow: bool) -> usize {
         self.config.outputs
     }
 

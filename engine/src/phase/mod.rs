@@ -125,6 +125,11 @@ impl Machine {
         }
     }
 
+    /// Whether what is said next is no text: a symbol, or codes.
+    pub fn is_narrow(&self) -> bool {
+        self.phase() != Phase::Text
+    }
+
     /// Whether logits of this step are merged with those of guidance's companion, in all streams. The companion reads the rows
     /// that such steps are made from, the marker that opens the sound first, and before them nothing, for as many rows as the
     /// conditional branch has read: it knows nothing of what was asked for.

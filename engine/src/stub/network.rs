@@ -96,7 +96,7 @@ impl StageModel for Network {
         (self.vocabulary.audio_start + codes) as usize
     }
 
-    fn outputs(&self) -> usize {
+    fn outputs(&self, _narrow: bool) -> usize {
         self.vocabulary.outputs()
     }
 
@@ -126,7 +126,7 @@ impl StageModel for Network {
                 continue;
             }
             let start = logits.len();
-            logits.resize(start + self.outputs(), 0.0);
+            logits.resize(start + self.vocabulary.outputs(), 0.0);
             let said = context.and_then(|context| self.say(&open.script(context), context));
             let Some((output, row_cost)) = said else { continue };
             cost = cost.max(row_cost);

@@ -116,7 +116,7 @@ impl Turn {
         prompt: &[u32],
         (manner, guidance): (Manner, Guidance),
     ) -> Self {
-        let main = Sequence::of_rows(prompt, model.outputs.streams.len());
+        let main = Sequence::of_rows(prompt, model.streams.len());
         let group = scheduler.add(context, stage, vec![main]);
         Self::begin(scheduler, group, model, machine, (manner, guidance))
     }
@@ -129,7 +129,7 @@ impl Turn {
         machine: Machine,
         (manner, guidance): (Manner, Guidance),
     ) -> Self {
-        let streams = model.outputs.streams.len();
+        let streams = model.streams.len();
         let sounds = machine.guided();
         if let Some(group) = scheduler.group(group)
             && sounds
@@ -144,7 +144,7 @@ impl Turn {
             let id = group.id;
             scheduler.join(id, Sequence::of_rows(&rows, streams));
         }
-        scheduler.narrow(group, machine.phase() != Phase::Text);
+        scheduler.narrow(group, machine.is_narrow());
         let aligner = sounds.then(|| Aligner::new(streams));
         Self { model, machine, manner, guidance, sounds: 0, group, aligner, step: 0 }
     }
@@ -167,7 +167,8 @@ impl Turn {
         scheduler: &mut Scheduler,
         logits: &mut [f32],
     ) -> Result<Said, TurnError> {
-        let (main, companion) = logits.split_at_mut(self.model.outputs.len());
+        let length = self.model.outputs.len(self.machine.is_narrow());
+        let (main, companion) = logits.split_at_mut(length);
         if self.guides() {
             merge(main, companion, self.weight());
         }
@@ -192,7 +193,7 @@ impl Turn {
         }
         if !said.done {
             scheduler.append_row(self.group, &said.ids);
-            scheduler.narrow(self.group, self.machine.phase() != Phase::Text);
+            scheduler.narrow(self.group, self.machine.is_narrow());
         }
         Ok(said)
     }
@@ -225,7 +226,7 @@ impl Turn {
         let Some(group) = scheduler.group(self.group) else { return };
         let (members, rows) = (group.members.len(), group.members[0].ids.len());
         if sounds && self.weight() != 1.0 && members == 1 {
-            let streams = self.model.outputs.streams.len();
+            let streams = self.model.streams.len();
             scheduler.join(self.group, Sequence::of_rows(&vec![NOTHING; rows * streams], streams));
         } else if !sounds && members > 1 {
             scheduler.leave(self.group);

@@ -140,13 +140,15 @@ impl Stage {
                 continue;
             }
             let members = scheduled.tokens.len();
-            let (own, rest) = rows.split_at_mut(members * self.network.outputs());
+            let narrow = self.scheduler.group(scheduled.group).unwrap().members[0].narrow;
+            let outputs = self.network.outputs(narrow);
+            let (own, rest) = rows.split_at_mut(members * outputs);
             rows = rest;
             let Speaker { turn, biases, said } = self.turns.get_mut(&scheduled.group).unwrap();
             if let Some(bias) = biases.get(said.len()) {
                 // Both branches alike: so much is added to what is merged of them.
-                for member in own.chunks_exact_mut(self.network.outputs()) {
-                    member.iter_mut().zip(bias).for_each(|(l, b)| *l += b);
+                for member in own.chunks_exact_mut(outputs) {
+                    self.model.outputs.bias(member, narrow, bias);
                 }
             }
             said.push(turn.advance(&mut self.scheduler, own).unwrap());

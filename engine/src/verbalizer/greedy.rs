@@ -68,7 +68,7 @@ pub(super) fn answer(
         logits.clear();
         network.forward(&batch, &mut logits)?;
         steps += 1;
-        let mut rows = logits.chunks_exact(network.outputs());
+        let mut rows = logits.chunks_exact(network.outputs(false));
         for sequence in sequences.iter_mut().filter(|s| !s.done) {
             let own: Vec<&[f32]> = rows.by_ref().take(1 + sequence.drafted.len()).collect();
             sequence.follow(&own, network.vocabulary(), &rules);
@@ -193,7 +193,7 @@ mod tests {
             self.0 as usize
         }
 
-        fn outputs(&self) -> usize {
+        fn outputs(&self, _narrow: bool) -> usize {
             self.0 as usize
         }
 

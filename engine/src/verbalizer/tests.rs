@@ -36,7 +36,7 @@ impl StageModel for Script {
         self.ids
     }
 
-    fn outputs(&self) -> usize {
+    fn outputs(&self, _narrow: bool) -> usize {
         self.ids
     }
 

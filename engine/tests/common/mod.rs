@@ -94,8 +94,8 @@ pub(crate) fn step(
     }
     let mut logits = Vec::new();
     model.forward(&batch, &mut logits).unwrap();
-    assert_eq!(logits.len(), batch.outputs() * model.outputs());
-    logits.chunks_exact(model.outputs()).map(<[f32]>::to_vec).collect()
+    assert_eq!(logits.len(), batch.outputs() * model.outputs(false));
+    logits.chunks_exact(model.outputs(false)).map(<[f32]>::to_vec).collect()
 }
 
 /// The whole rest of a sequence at once, alone.

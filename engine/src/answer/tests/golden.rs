@@ -3,7 +3,6 @@
 use codecs::weights::Weights;
 
 use super::*;
-use crate::batch::Batch;
 use crate::phase::Plan;
 use crate::runner::ForwardError;
 use crate::sampler::Sampling;
@@ -65,6 +64,7 @@ impl Golden {
 /// A network whose stream 0 is pushed about as the fixture says: by the rows that a sequence has behind it.
 struct Steered {
     inner: Box<dyn StageModel>,
+    outputs: Outputs,
     prompt_rows: usize,
     biases: Vec<Vec<f32>>,
 }
@@ -76,6 +76,7 @@ impl Steered {
         let biases = case.f32("bias0", &shape).unwrap();
         Self {
             inner,
+            outputs: outputs(golden.model),
             prompt_rows: golden.rows("prompt_rows").len(),
             biases: biases.chunks(shape[1]).map(<[f32]>::to_vec).collect(),
         }
@@ -87,8 +88,8 @@ impl StageModel for Steered {
         self.inner.vocabulary()
     }
 
-    fn outputs(&self) -> usize {
-        self.inner.outputs()
+    fn outputs(&self, narrow: bool) -> usize {
+        self.inner.outputs(narrow)
     }
 
     fn reserve(&mut self, blocks: usize) {
@@ -97,12 +98,11 @@ impl StageModel for Steered {
 
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
         self.inner.forward(batch, logits)?;
-        let rows = batch.rows.iter().filter(|row| row.logits);
-        for (row, logits) in rows.zip(logits.chunks_exact_mut(self.inner.outputs())) {
+        for (row, logits) in with_logits(batch, &self.outputs, logits) {
             // Both halves of a pair alike: so much is added to what is merged of them.
             let step = (row.computed + row.tokens.len()).checked_sub(self.prompt_rows);
             if let Some(bias) = step.and_then(|step| self.biases.get(step)) {
-                logits.iter_mut().zip(bias).for_each(|(l, b)| *l += b);
+                self.outputs.bias(logits, row.narrow, bias);
             }
         }
         Ok(())

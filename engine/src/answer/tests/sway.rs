@@ -1,25 +1,26 @@
 //! Networks whose rows of sound are swayed, for answers of the tiny Bagpiper.
 
 use super::*;
-use crate::batch::Batch;
 use crate::runner::ForwardError;
 
-/// Ids and logits of the tiny Bagpiper.
+/// Ids of the tiny Bagpiper, and where a row of a sound has their logits: symbols first, then the streams.
 pub(super) mod tiny {
     use std::ops::Range;
 
     pub(crate) const END_OF_TURN: usize = 2;
     pub(crate) const END_OF_SEGMENT: usize = 3;
+    pub(crate) const TEXT_MARKER: usize = 7;
     pub(crate) const AUDIO_MARKER: u32 = 8;
-    pub(crate) const WORD: usize = 300;
+    /// Ids from here on are codes; a row of a sound has those before that are symbols, 256.
+    pub(crate) const FIRST_CODE: u32 = 384;
     /// Of stream 0.
-    pub(crate) const PAD: usize = 384;
-    pub(crate) const CODES: Range<usize> = 385..417;
+    pub(crate) const PAD: usize = 256;
+    pub(crate) const CODES: Range<usize> = 257..289;
     pub(crate) const STREAMS: usize = 8;
 
     /// Where the logits of the streams behind the first begin: a pad and 32 codes each.
     pub(crate) fn others() -> impl Iterator<Item = usize> {
-        (0..STREAMS - 1).map(|stream| 648 + stream * 33)
+        (0..STREAMS - 1).map(|stream| 289 + stream * 33)
     }
 }
 
@@ -34,8 +35,8 @@ impl StageModel for Swayed {
         self.0.vocabulary()
     }
 
-    fn outputs(&self) -> usize {
-        self.0.outputs()
+    fn outputs(&self, narrow: bool) -> usize {
+        self.0.outputs(narrow)
     }
 
     fn reserve(&mut self, blocks: usize) {
@@ -44,10 +45,10 @@ impl StageModel for Swayed {
 
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
         self.0.forward(batch, logits)?;
-        let rows = batch.rows.iter().filter(|row| row.logits);
-        for (n, (row, logits)) in rows.zip(logits.chunks_exact_mut(self.0.outputs())).enumerate() {
+        let rows = with_logits(batch, &outputs(BAGPIPER), logits);
+        for (n, (row, logits)) in rows.into_iter().enumerate() {
             let newest = batch.ids[row.tokens.end - 1];
-            if newest == tiny::AUDIO_MARKER || newest >= tiny::PAD as u32 {
+            if newest == tiny::AUDIO_MARKER || newest >= tiny::FIRST_CODE {
                 (self.1)(logits, n);
             }
         }

@@ -71,8 +71,7 @@ impl SpeechBundle {
         let (config, _) = open_model(&root.join(&manifest.model))?;
         check_kind(&file, manifest.kind, &config)?;
         check_tasks(&file, &manifest, &config)?;
-        let ids = config.text().map(|ids| ids.start as u32..ids.end as u32);
-        let ids = ids.expect("the kinds of speech models have text of their own; this is a bug");
+        let ids = config.family.text();
         let text = Arc::new(TextIds::read(&root.join(&manifest.tokenizer), ids)?);
         let codec =
             manifest.codec.as_ref().map(|entry| open_codec(root, entry, &manifest, &config));
@@ -135,8 +134,7 @@ fn check_tasks(
     config: &SpeechConfig,
 ) -> Result<(), LoadError> {
     let streams = config.family.streams().iter().map(|s| s.head().start);
-    let text = config.text().map(|ids| ids.start as u32);
-    let end = streams.chain(text).min().unwrap_or(0);
+    let end = streams.chain([config.family.text().start]).min().unwrap_or(0);
     match manifest.tasks.iter().find(|(_, id)| **id == 0 || **id >= end) {
         Some((task, id)) => {
             let reason = format!("{id} is not a symbol: those are 1 to {}", end - 1);

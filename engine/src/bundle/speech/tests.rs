@@ -48,7 +48,7 @@ fn both_kinds_load_and_run() {
         let mut speech = bundle.load(&options(), &mut |p| last = p).unwrap();
         assert_eq!(last.loaded, last.total, "{name}");
         assert_eq!((speech.model.streams.len(), speech.sounding.clone()), (streams, sounding));
-        assert_eq!(speech.model.outputs.streams.len(), streams);
+        assert_eq!(speech.model.outputs.heads.len(), streams);
         speech.network.reserve(1);
         let ids = speech.text.encode("say this").unwrap();
         let beside = vec![0; ids.len() * (streams - 1)];
@@ -58,7 +58,7 @@ fn both_kinds_load_and_run() {
         let mut logits = Vec::new();
         let batch = Batch { ids, beside, positions, rows: vec![row] };
         speech.network.forward(&batch, &mut logits).unwrap();
-        assert_eq!(logits.len(), speech.model.outputs.len());
+        assert_eq!(logits.len(), speech.model.outputs.len(false));
         let codec = speech.codec.unwrap();
         let silent: Vec<&[u16]> = vec![&[0; 4]; speech.sounding.len()];
         assert!(!codec.push(&mut codec.stream(), &silent, true).unwrap().is_empty());

@@ -33,7 +33,7 @@ impl StageModel for Hashing {
         1000
     }
 
-    fn outputs(&self) -> usize {
+    fn outputs(&self, _narrow: bool) -> usize {
         self.vocabulary.outputs()
     }
 
@@ -62,8 +62,9 @@ impl StageModel for Hashing {
             let start = logits.len();
             self.attention
                 .extend(row.watched.clone().map(|t| rng::uniform(hash, 2, t as u64) as f32));
-            logits
-                .extend((0..self.outputs()).map(|i| rng::uniform(hash, 1, i as u64) as f32 * 4.0));
+            logits.extend(
+                (0..self.outputs(false)).map(|i| rng::uniform(hash, 1, i as u64) as f32 * 4.0),
+            );
             if self.broken_after == Some(self.forwards) && number + 1 == batch.rows.len() {
                 logits[start] = f32::NAN;
             }

@@ -20,6 +20,7 @@ use super::backbone::Backbone;
 use super::config::AlignmentHead;
 use crate::batch::{Batch, BatchRow};
 use crate::kernels::kv::{Heads, KvMemory, TableError, Written};
+use crate::kernels::math::all_finite;
 use crate::kernels::matrix::Precision;
 use crate::kernels::simd::{F16, Narrow};
 use crate::runner::{ForwardError, StageModel};
@@ -46,9 +47,9 @@ pub struct Fast<E> {
     network: Network<E>,
     kv: Kv,
     threads: Threads,
-    /// What the parts of the last forward made, in the order of their rows.
-    outputs: Vec<Output>,
-    /// What the last forward attended to.
+    /// What the parts of the last forward attended to, in the order of their rows.
+    shares: Vec<Vec<f32>>,
+    /// The same of all of them.
     attention: Vec<f32>,
 }
 
@@ -94,8 +95,8 @@ impl<E: Ends> Fast<E> {
         let workspaces = Mutex::default();
         let least_tokens = LEAST_PART.div_ceil(network.multiplications());
         let threads = Threads { pool: options.pool.clone(), workspaces, least_tokens };
-        let (outputs, attention) = (Vec::new(), Vec::new());
-        Ok(Self { stage, network, kv, threads, outputs, attention })
+        let (shares, attention) = (Vec::new(), Vec::new());
+        Ok(Self { stage, network, kv, threads, shares, attention })
     }
 
     pub(super) fn ends(&self) -> &E {
@@ -170,12 +171,7 @@ impl Threads {
         share_out(threads, tokens, self.least_tokens)
     }
 
-    fn run<E: Ends, N: Narrow>(
-        &self,
-        network: &Network<E>,
-        part: Part<'_, N>,
-        output: &mut Output,
-    ) {
+    fn run<E: Ends, N: Narrow>(&self, network: &Network<E>, part: Part<'_, N>, output: Output<'_>) {
         let idle = || self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
         let mut workspace = idle().pop().unwrap_or_default();
         network.run(part, &mut workspace, output);
@@ -183,24 +179,27 @@ impl Threads {
     }
 }
 
-/// Runs a batch; leaves what its parts made in `outputs`.
+/// Runs a batch. `logits` has room for all rows, and `shares` receives what each part attended to.
 fn run<E: Ends, N: Narrow>(
     network: &Network<E>,
     kv: &mut KvMemory<N>,
     threads: &Threads,
     batch: &Batch,
-    outputs: &mut Vec<Output>,
+    mut logits: &mut [f32],
+    shares: &mut Vec<Vec<f32>>,
 ) -> Result<(), RowFault> {
     let mut written = take_blocks(kv, &batch.rows)?;
     let ends = divide(&batch.rows, threads.parts(batch.ids.len()));
-    outputs.resize_with(ends.len(), Output::default);
+    shares.resize_with(ends.len(), Vec::new);
     let mut parts = Vec::with_capacity(ends.len());
     let (mut rest, mut first) = (&mut written[..], 0);
-    for (&end, output) in ends.iter().zip(&mut *outputs) {
+    for (&end, attention) in ends.iter().zip(&mut *shares) {
         let (own, others) = rest.split_at_mut(end - first);
-        let part = Part { batch, rows: &batch.rows[first..end], written: own, kv: &*kv };
-        parts.push((part, output));
-        (rest, first) = (others, end);
+        let rows = &batch.rows[first..end];
+        let (values, behind) = logits.split_at_mut(lengths(network, rows).sum());
+        let part = Part { batch, rows, written: own, kv: &*kv };
+        parts.push((part, Output { logits: values, attention }));
+        (rest, first, logits) = (others, end, behind);
     }
     // Threads that run out of work take the oldest part that waits: the longest ones first, so that none is left for the end.
     parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.tokens()));
@@ -217,6 +216,11 @@ fn run<E: Ends, N: Narrow>(
     }
     put_back(kv, &batch.rows, written);
     Ok(())
+}
+
+/// Lengths of the rows of logits that the rows of a batch ask for.
+fn lengths<E: Ends>(network: &Network<E>, rows: &[BatchRow]) -> impl Iterator<Item = usize> {
+    rows.iter().flat_map(|row| std::iter::repeat_n(network.ends.outputs(row.narrow), row.outputs()))
 }
 
 /// Takes out the blocks that each row writes; all are back in their places when it fails.
@@ -250,13 +254,25 @@ fn put_back<N: Narrow>(kv: &mut KvMemory<N>, rows: &[BatchRow], written: Vec<Wri
     }
 }
 
+/// The first row of a batch whose logits are not all finite.
+fn broken<E: Ends>(network: &Network<E>, batch: &Batch, mut logits: &[f32]) -> Option<usize> {
+    if all_finite(logits) {
+        return None;
+    }
+    batch.rows.iter().position(|row| {
+        let (own, behind) = logits.split_at(lengths(network, std::slice::from_ref(row)).sum());
+        logits = behind;
+        !all_finite(own)
+    })
+}
+
 impl<E: Ends> StageModel for Fast<E> {
     fn vocabulary(&self) -> usize {
         self.network.ends.vocabulary()
     }
 
-    fn outputs(&self) -> usize {
-        self.network.ends.outputs()
+    fn outputs(&self, narrow: bool) -> usize {
+        self.network.ends.outputs(narrow)
     }
 
     fn token_work(&self) -> f64 {
@@ -271,29 +287,26 @@ impl<E: Ends> StageModel for Fast<E> {
     }
 
     fn forward(&mut self, batch: &Batch, logits: &mut Vec<f32>) -> Result<(), ForwardError> {
-        let stage = self.stage;
-        let Self { network, kv, threads, outputs, .. } = self;
-        check(network, batch)
-            .and_then(|()| match kv {
-                Kv::F32(kv) => run(network, kv, threads, batch, outputs),
-                Kv::F16(kv) => run(network, kv, threads, batch, outputs),
-            })
-            .map_err(|RowFault { row, reason }| ForwardError::Batch { stage, row, reason })?;
-        let start = logits.len();
-        self.attention.clear();
-        for output in &self.outputs {
-            logits.extend_from_slice(&output.logits);
-            self.attention.extend_from_slice(&output.attention);
+        let Self { stage, network, kv, threads, shares, attention } = self;
+        let (stage, start) = (*stage, logits.len());
+        let fault = |RowFault { row, reason }| ForwardError::Batch { stage, row, reason };
+        check(network, batch).map_err(fault)?;
+        logits.resize(start + lengths(network, &batch.rows).sum::<usize>(), 0.0);
+        let rows = &mut logits[start..];
+        let outcome = match kv {
+            Kv::F32(kv) => run(network, kv, threads, batch, rows, shares),
+            Kv::F16(kv) => run(network, kv, threads, batch, rows, shares),
+        };
+        let outcome = outcome.map_err(fault).and_then(|()| match broken(network, batch, rows) {
+            Some(row) => Err(ForwardError::BrokenNumbers { stage, row }),
+            None => Ok(()),
+        });
+        attention.clear();
+        shares.iter().for_each(|of_part| attention.extend_from_slice(of_part));
+        if outcome.is_err() {
+            logits.truncate(start);
         }
-        let rows = batch.rows.iter().enumerate();
-        let wanted = rows.flat_map(|(i, row)| std::iter::repeat_n(i, row.outputs()));
-        for (row, out) in wanted.zip(logits[start..].chunks_exact(self.network.ends.outputs())) {
-            if !out.iter().all(|v| v.is_finite()) {
-                logits.truncate(start);
-                return Err(ForwardError::BrokenNumbers { stage: self.stage, row });
-            }
-        }
-        Ok(())
+        outcome
     }
 
     fn attention(&self) -> &[f32] {

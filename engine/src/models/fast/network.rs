@@ -32,12 +32,11 @@ pub trait Ends: Send + Sync {
     /// Appends the embedding of a token of a batch whose ids are all known.
     fn embed(&self, batch: &Batch, token: usize, x: &mut Vec<f32>);
 
-    /// Length of one row of logits.
-    fn outputs(&self) -> usize;
+    /// Length of a row of logits, narrow or not.
+    fn outputs(&self, narrow: bool) -> usize;
 
-    /// Appends a row of logits for each row of `normed`, one for each entry of `narrow`; `inner` is scratch. Where `narrow`, logits
-    /// of text may be any finite numbers.
-    fn head(&self, normed: &[f32], narrow: &[bool], inner: &mut Vec<f32>, logits: &mut Vec<f32>);
+    /// Fills `logits` with a row for each row of `normed`, narrow or not as `narrow` says of each; `inner` is scratch.
+    fn head(&self, normed: &[f32], narrow: &[bool], inner: &mut Vec<f32>, logits: &mut [f32]);
 }
 
 /// Weights of a network.
@@ -99,12 +98,11 @@ pub(crate) struct Workspace {
 }
 
 /// What a part of a batch makes.
-#[derive(Default)]
-pub(crate) struct Output {
-    /// A row for each row of the part that asks for it.
-    pub(crate) logits: Vec<f32>,
+pub(crate) struct Output<'a> {
+    /// Room for a row for each row of the part that asks for it.
+    pub(crate) logits: &'a mut [f32],
     /// What the rows that watch asked for, one after the other.
-    pub(crate) attention: Vec<f32>,
+    pub(crate) attention: &'a mut Vec<f32>,
 }
 
 impl Workspace {
@@ -172,27 +170,28 @@ impl<E: Ends> Network<E> {
         &self,
         mut part: Part<'_, N>,
         w: &mut Workspace,
-        out: &mut Output,
+        mut out: Output<'_>,
     ) {
-        out.logits.clear();
         out.attention.clear();
         let (last, before) = self.layers.split_last().expect("a network has layers; this is a bug");
         for mut pass in passes(part.rows) {
             self.embed(&part, &pass, w);
             for (index, layer) in before.iter().enumerate() {
                 self.store(index, layer, &mut part, &pass, w);
-                self.attend(index, layer, &part, &pass, w, out);
+                self.attend(index, layer, &part, &pass, w, out.attention);
                 self.feed_forward(layer, w);
             }
             self.store(before.len(), last, &mut part, &pass, w);
             self.keep_wanted(&mut pass, w);
             if !pass.is_empty() {
-                self.attend(before.len(), last, &part, &pass, w, out);
+                self.attend(before.len(), last, &part, &pass, w, out.attention);
                 self.feed_forward(last, w);
                 w.narrow.clear();
                 let narrow = |p: &Piece| std::iter::repeat_n(part.rows[p.row].narrow, p.wanted);
                 w.narrow.extend(pass.iter().flat_map(narrow));
-                self.head(w, &mut out.logits);
+                let values = w.narrow.iter().map(|narrow| self.ends.outputs(*narrow)).sum();
+                let rows = out.logits.split_off_mut(..values);
+                self.head(w, rows.expect("room for every row that is asked for; this is a bug"));
             }
         }
     }
@@ -255,7 +254,7 @@ impl<E: Ends> Network<E> {
         part: &Part<'_, N>,
         pass: &[Piece],
         w: &mut Workspace,
-        out: &mut Output,
+        shared: &mut Vec<f32>,
     ) {
         let heads = part.kv.heads();
         let (q_width, stride) = (heads.queries * heads.width, layer.qkv.outputs());
@@ -274,7 +273,7 @@ impl<E: Ends> Network<E> {
                 && !row.watched.is_empty()
             {
                 let last = (piece.tokens.len() - 1, head);
-                shares(&kv, &new, last, row.watched.clone(), &mut w.scores, &mut out.attention);
+                shares(&kv, &new, last, row.watched.clone(), &mut w.scores, shared);
             }
             start = end;
         }
@@ -362,7 +361,7 @@ impl<E: Ends> Network<E> {
     }
 
     /// Final norm and head.
-    fn head(&self, w: &mut Workspace, logits: &mut Vec<f32>) {
+    fn head(&self, w: &mut Workspace, logits: &mut [f32]) {
         self.norm_rows(&w.x, &self.norm, &mut w.normed);
         self.ends.head(&w.normed, &w.narrow, &mut w.inner, logits);
     }

@@ -11,6 +11,7 @@ use crate::layout::{NOTHING, StreamIds};
 use crate::models::backbone::{Backbone, Block};
 use crate::models::fields::Fields;
 use crate::phase::{Bagpiper, BagpiperIds, Machine, OpusLm, OpusLmIds, Plan, PlanError};
+use crate::streams::Outputs;
 
 /// What stands before the names of OpusLM's layers.
 const OPUSLM_PREFIX: &str = "corelm.decoders.";
@@ -45,6 +46,15 @@ impl Family {
             Self::Text => &[],
             Self::Bagpiper(ids) => &ids.streams,
             Self::OpusLm(ids) => &ids.streams,
+        }
+    }
+
+    /// Ids of text, where the vocabulary has others beside them.
+    pub fn text(&self) -> Range<u32> {
+        match self {
+            Self::Text => 0..0,
+            Self::Bagpiper(ids) => ids.text.clone(),
+            Self::OpusLm(ids) => ids.text.clone(),
         }
     }
 
@@ -95,6 +105,7 @@ impl SpeechConfig {
                 return Err(fields.wrong("model_type", format!("{other:?} is not a known model")));
             }
         };
+        check_apart(&fields, &family)?;
         Ok(Self { backbone, family, tied })
     }
 
@@ -103,19 +114,23 @@ impl SpeechConfig {
         self.family.streams().len().max(1)
     }
 
-    /// Ids of text, where the vocabulary has others beside them.
-    pub fn text(&self) -> Option<Range<usize>> {
-        let ids = match &self.family {
-            Family::Text => return None,
-            Family::Bagpiper(ids) => &ids.text,
-            Family::OpusLm(ids) => &ids.text,
-        };
-        Some(ids.start as usize..ids.end as usize)
-    }
-
-    /// What the heads of the streams behind the first choose from.
-    pub fn other_heads(&self) -> Vec<Range<u32>> {
-        self.family.streams().iter().skip(1).map(StreamIds::head).collect()
+    /// What a row of logits holds.
+    pub fn outputs(&self) -> Outputs {
+        let text = self.family.text();
+        let heads: Vec<_> = self.family.streams().iter().map(StreamIds::head).collect();
+        let mut others: Vec<_> = heads.iter().chain([&text]).cloned().collect();
+        let vocabulary = self.backbone.vocabulary as u32;
+        others.push(vocabulary..vocabulary);
+        others.sort_by_key(|ids| ids.start);
+        let (mut symbols, mut end) = (Vec::new(), 0);
+        for ids in others {
+            if end < ids.start {
+                symbols.push(end..ids.start);
+            }
+            end = ids.end;
+        }
+        let own_pads = matches!(self.family, Family::Bagpiper(_));
+        Outputs { symbols, text, heads, own_pads }
     }
 
     /// Numbers of the network that are loaded.
@@ -134,16 +149,18 @@ fn bagpiper(fields: &Fields<'_>, backbone: &Backbone) -> Result<BagpiperIds, Loa
     }
     let end = u64::from(base) + streams as u64 * u64::from(width);
     within(fields, "codec_base_offset", end, backbone)?;
+    let text = range(fields, "text_token_offset", "text_token_end", backbone)?;
+    let first = base.min(text.start);
     Ok(BagpiperIds {
-        begin: symbol(fields, "bos_token_id", base)?,
-        system: symbol(fields, "system_token_id", base)?,
-        user: symbol(fields, "user_token_id", base)?,
-        end_of_turn: symbol(fields, "eos_token_id", base)?,
-        end_of_segment: symbol(fields, "eot_token_id", base)?,
-        assistant: symbol(fields, "assistant_token_id", base)?,
-        text_marker: symbol(fields, "text_token_id", base)?,
-        audio_marker: symbol(fields, "audio_token_id", base)?,
-        text: range(fields, "text_token_offset", "text_token_end", backbone)?,
+        begin: symbol(fields, "bos_token_id", first)?,
+        system: symbol(fields, "system_token_id", first)?,
+        user: symbol(fields, "user_token_id", first)?,
+        end_of_turn: symbol(fields, "eos_token_id", first)?,
+        end_of_segment: symbol(fields, "eot_token_id", first)?,
+        assistant: symbol(fields, "assistant_token_id", first)?,
+        text_marker: symbol(fields, "text_token_id", first)?,
+        audio_marker: symbol(fields, "audio_token_id", first)?,
+        text,
         streams: StreamIds::with_own_pads(base, width, streams as u32),
     })
 }
@@ -160,7 +177,8 @@ fn opuslm(fields: &Fields<'_>, block: Block) -> Result<(Backbone, Family), LoadE
         return Err(fields.wrong("num_codec_streams", reason));
     }
     fields.equals("nq", count as u64 + 1)?;
-    let start = first.start;
+    let text = range(fields, "text_token_start", "text_token_end", &backbone)?;
+    let start = first.start.min(others.start).min(text.start);
     let ids = OpusLmIds {
         end: symbol(fields, "eos_token_id", start)?,
         system: symbol(fields, "system_prompt_token_id", start)?,
@@ -170,19 +188,36 @@ fn opuslm(fields: &Fields<'_>, block: Block) -> Result<(Backbone, Family), LoadE
         voice_frames: fields.positive("speaker_prompt_length")?,
         text_marker: symbol(fields, "text_bpe_start_end_token_id", start)?,
         audio_marker: symbol(fields, "codec_ssl_start_end_token_id", start)?,
-        text: range(fields, "text_token_start", "text_token_end", &backbone)?,
+        text,
         streams: StreamIds::without_pads(first, others, width as u32),
     };
     Ok((backbone, Family::OpusLm(Arc::new(ids))))
 }
 
-/// A symbol stands before all codes.
-fn symbol(fields: &Fields<'_>, name: &str, codes: u32) -> Result<u32, LoadError> {
+/// A symbol stands before all codes and all text.
+fn symbol(fields: &Fields<'_>, name: &str, others: u32) -> Result<u32, LoadError> {
     let id = fields.id(name)?;
-    if id >= codes {
-        return Err(fields.wrong(name, format!("{id} is not below the first code, {codes}")));
+    if id >= others {
+        let reason = format!("{id} is not below the first code or text, {others}");
+        return Err(fields.wrong(name, reason));
     }
     Ok(id)
+}
+
+/// No id is of two streams, or of text and a stream: each has one logit in a row.
+fn check_apart(fields: &Fields<'_>, family: &Family) -> Result<(), LoadError> {
+    let streams = family.streams().iter().map(|s| (s.head(), "codec_token_start"));
+    let mut all: Vec<_> = streams.chain([(family.text(), "text_token_end")]).collect();
+    all.sort_by_key(|(ids, _)| ids.start);
+    for pair in all.windows(2) {
+        let [(one, name), (other, other_name)] = pair else { continue };
+        if one.end > other.start {
+            let name = if *name == "text_token_end" { name } else { other_name };
+            let reason = format!("ids {one:?} and {other:?} are of two kinds");
+            return Err(fields.wrong(name, reason));
+        }
+    }
+    Ok(())
 }
 
 fn range(

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! token      x = E[id 0] + E[id 1] + ..             (Bagpiper leaves out zeros behind stream 0)
-//! logits     stream 0: W (h + e0)                   the whole vocabulary
-//!            stream s: W (h + es), its own ids      [stream 0 ..][stream 1 ..][stream 2 ..]   one row of outputs
+//! logits     stream s: W (h + es), its own ids
+//!            a row of text:   [symbols][text]                             (`streams::Outputs`)
+//!            any other row:   [symbols][stream 0][stream 1][stream 2] ..
 //! ```
-//! W h is the same for all streams, so it is taken once, and a stream's logits are its ids' part of it, with W es, which
-//! never changes, added. Most rows of W are text, which nothing looks at while a sound is said: they are a matrix of their own.
+//! All streams read one h, so the codes of all are one product, and W es, which never changes, is added behind it. An id is of
+//! one stream only, so only what can be said is multiplied, and every logit has its place in the row from the start.
 
 mod audit;
 mod checkpoint;
@@ -22,7 +23,8 @@ use super::embedding::{EMBEDDING, Embedding};
 use super::fast::{Ends, Fast, Options, check_width};
 use crate::batch::Batch;
 use crate::kernels::math::add;
-use crate::kernels::matrix::{Matrix, Store};
+use crate::kernels::matrix::{Matrix, Place, Precision};
+use crate::kernels::tile::LANES;
 use crate::layout::NOTHING;
 use crate::streams::Outputs;
 
@@ -33,7 +35,7 @@ pub use config::{Family, SpeechConfig};
 pub(crate) use heard::COMING;
 pub use heard::{Clip, Heard};
 
-/// Rows of W that are held as `f32` together: whole panels.
+/// Rows of W that are held as `f32` together.
 const BLOCK_ROWS: usize = 4096;
 
 /// A speech language model on the CPU.
@@ -45,21 +47,17 @@ pub struct SpeechEnds {
     heard: Arc<Heard>,
     /// Whether an id of 0 behind stream 0 counts like any other.
     nothing_counts: bool,
-    /// Rows of W for symbols and codes, in their order.
-    head: Matrix,
-    /// Rows of W for text, and which ids that is; none where all is text.
-    text: Option<Matrix>,
-    text_ids: Range<usize>,
-    vocabulary: usize,
-    /// Added to the logits of stream 0.
-    bias: Vec<f32>,
-    others: Vec<StreamHead>,
-    outputs: usize,
+    symbols: Head,
+    text: Head,
+    /// The codes of all streams, stream by stream.
+    codes: Head,
+    layout: Outputs,
 }
 
-/// What a stream behind the first makes of the common product.
-struct StreamHead {
-    ids: Range<usize>,
+/// Some rows of W.
+struct Head {
+    matrix: Matrix,
+    /// Added to the product; empty: nothing is.
     bias: Vec<f32>,
 }
 
@@ -94,14 +92,7 @@ impl SpeechLm {
 
     /// What a row of logits holds.
     pub fn layout(&self) -> Outputs {
-        let ends = self.ends();
-        let (mut streams, mut first_ids, mut start) = (Vec::new(), Vec::new(), 0);
-        for ids in [&(0..ends.vocabulary)].into_iter().chain(ends.others.iter().map(|o| &o.ids)) {
-            streams.push(start..start + ids.len());
-            first_ids.push(ids.start as u32);
-            start += ids.len();
-        }
-        Outputs { streams, first_ids, own_pads: !ends.nothing_counts }
+        self.ends().layout.clone()
     }
 }
 
@@ -113,9 +104,9 @@ impl SpeechEnds {
         loaded: &mut dyn FnMut(usize),
     ) -> Result<Self, LoadError> {
         let (names, backbone) = (Names::of(&config.family), &config.backbone);
-        let (vocabulary, hidden) = (backbone.vocabulary, backbone.hidden);
+        let hidden = backbone.hidden;
         check_width(&backbone.file, "hidden_size", hidden)?;
-        let shape = [vocabulary, hidden];
+        let shape = [backbone.vocabulary, hidden];
         let embedding = Embedding::read(weights, names.embedding, shape, options.kept_ids)?;
         loaded(embedding.len());
         let shifts = names.read_shifts(weights, config)?;
@@ -123,37 +114,35 @@ impl SpeechEnds {
         let name = if config.tied { names.embedding } else { names.head };
         let rows = HeadRows { weights, name, shape };
         let mut read = |numbers: usize| loaded(if config.tied { 0 } else { numbers });
-        let text_ids = config.text().unwrap_or(vocabulary..vocabulary);
-        let symbols = rows.all(&[0..text_ids.start, text_ids.end..vocabulary])?;
-        read(symbols.len());
-        let head = Matrix::pack(&symbols, hidden, options.precision);
-        drop(symbols);
-        let mut text = Matrix::empty(hidden, options.precision);
-        rows.each(&text_ids, |block| {
-            read(block.len());
-            text.extend(block);
-        })?;
-        let bias = |ids: Range<usize>, stream: usize| {
-            rows.dots(&ids, &shifts[stream * hidden..][..hidden])
+        let layout = config.outputs();
+        let shift = |stream: usize| -> &[f32] {
+            let counts = stream > 0 || names.first_counts;
+            if counts { &shifts[stream * hidden..][..hidden] } else { &[] }
         };
-        let (mut others, mut outputs) = (Vec::new(), vocabulary);
-        for (i, ids) in config.other_heads().into_iter().enumerate() {
-            let ids = ids.start as usize..ids.end as usize;
-            outputs += ids.len();
-            others.push(StreamHead { bias: bias(ids.clone(), i + 1)?, ids });
-        }
+        let of_first = |ids: &Range<u32>| (ids.clone(), shift(0));
+        let symbols: Vec<_> = layout.symbols.iter().map(of_first).collect();
+        let heads = layout.heads.iter().enumerate();
+        let codes: Vec<_> = heads.map(|(stream, ids)| (ids.clone(), shift(stream))).collect();
+        let mut head = |ids: &[_]| rows.pack(ids, options.precision, &mut read);
         Ok(Self {
             embedding,
             heard: Heard::new(hidden),
             nothing_counts: matches!(config.family, Family::OpusLm(_)),
-            bias: if names.first_counts { bias(0..vocabulary, 0)? } else { Vec::new() },
-            head,
-            text: (!text_ids.is_empty()).then_some(text),
-            text_ids,
-            vocabulary,
-            others,
-            outputs,
+            symbols: head(&symbols)?,
+            text: head(&[of_first(&layout.text)])?,
+            codes: head(&codes)?,
+            layout,
         })
+    }
+}
+
+impl Head {
+    /// Multiplies some of the rows, each to its place.
+    fn apply(&self, normed: &[f32], logits: &mut [f32], places: &[Place]) {
+        self.matrix.apply_at(normed, logits, places);
+        for place in places {
+            add(&mut logits[place.start..][..self.matrix.outputs()], &self.bias);
+        }
     }
 }
 
@@ -165,29 +154,32 @@ struct HeadRows<'a> {
 }
 
 impl HeadRows<'_> {
-    fn each(&self, ids: &Range<usize>, mut take: impl FnMut(&[f32])) -> Result<(), LoadError> {
-        for start in ids.clone().step_by(BLOCK_ROWS) {
-            let block = start..ids.end.min(start + BLOCK_ROWS);
-            take(&self.weights.f32_range(self.name, &self.shape, block)?);
-        }
-        Ok(())
-    }
-
-    /// Those of symbols and codes are few enough to be held at once.
-    fn all(&self, ids: &[Range<usize>]) -> Result<Vec<f32>, LoadError> {
+    /// Packs the rows of some ids, each with what its stream adds.
+    fn pack(
+        &self,
+        ids: &[(Range<u32>, &[f32])],
+        precision: Precision,
+        read: &mut dyn FnMut(usize),
+    ) -> Result<Head, LoadError> {
+        let hidden = self.shape[1];
+        let mut head = Head { matrix: Matrix::empty(hidden, precision), bias: Vec::new() };
         let mut rows = Vec::new();
-        for ids in ids {
-            self.each(ids, |block| rows.extend_from_slice(block))?;
+        for (ids, shift) in ids {
+            let ids = ids.start as usize..ids.end as usize;
+            for start in ids.clone().step_by(BLOCK_ROWS) {
+                let block = start..ids.end.min(start + BLOCK_ROWS);
+                let block = self.weights.f32_range(self.name, &self.shape, block)?;
+                read(block.len());
+                head.bias.extend(block.chunks_exact(hidden).map(|row| dot(row, shift)));
+                rows.extend_from_slice(&block);
+                // A panel that is not full yet waits for what follows.
+                let whole = rows.len() - rows.len() % (LANES * hidden);
+                head.matrix.extend(&rows[..whole]);
+                rows.drain(..whole);
+            }
         }
-        Ok(rows)
-    }
-
-    fn dots(&self, ids: &Range<usize>, shift: &[f32]) -> Result<Vec<f32>, LoadError> {
-        let mut dots = Vec::with_capacity(ids.len());
-        self.each(ids, |block| {
-            dots.extend(block.chunks_exact(shift.len()).map(|row| dot(row, shift)))
-        })?;
-        Ok(dots)
+        head.matrix.extend(&rows);
+        Ok(head)
     }
 }
 
@@ -231,7 +223,7 @@ impl Ends for SpeechEnds {
     }
 
     fn streams(&self) -> usize {
-        1 + self.others.len()
+        self.layout.heads.len().max(1)
     }
 
     fn knows(&self, id: u32) -> bool {
@@ -246,7 +238,7 @@ impl Ends for SpeechEnds {
             return;
         }
         self.embedding.append(id, x);
-        let others = self.others.len();
+        let others = self.streams() - 1;
         for &id in &batch.beside[token * others..(token + 1) * others] {
             if id != NOTHING || self.nothing_counts {
                 self.embedding.add(id, &mut x[start..]);
@@ -254,39 +246,22 @@ impl Ends for SpeechEnds {
         }
     }
 
-    fn outputs(&self) -> usize {
-        self.outputs
+    fn outputs(&self, narrow: bool) -> usize {
+        self.layout.len(narrow)
     }
 
-    fn head(&self, normed: &[f32], narrow: &[bool], inner: &mut Vec<f32>, logits: &mut Vec<f32>) {
-        let (width, text_width) = (self.head.outputs(), self.text_ids.len());
-        let rows = normed.chunks_exact(self.head.inputs()).zip(narrow);
-        let wide = rows.filter(|(_, narrow)| self.text.is_some() && !**narrow);
-        let wide: Vec<f32> = wide.flat_map(|(row, _)| row).copied().collect();
-        let symbols = narrow.len() * width;
-        inner.resize(symbols + wide.len() / self.head.inputs() * text_width, 0.0);
-        let (symbols, text) = inner.split_at_mut(symbols);
-        self.head.apply(normed, symbols, Store::Set);
-        if let Some(matrix) = &self.text {
-            matrix.apply(&wide, text, Store::Set);
+    fn head(&self, normed: &[f32], narrow: &[bool], _inner: &mut Vec<f32>, logits: &mut [f32]) {
+        let [mut symbols, mut text, mut codes] = [const { Vec::new() }; 3];
+        let mut start = 0;
+        for (row, &narrow) in narrow.iter().enumerate() {
+            symbols.push(Place { row, start });
+            let behind = Place { row, start: start + self.symbols.matrix.outputs() };
+            if narrow { &mut codes } else { &mut text }.push(behind);
+            start += self.layout.len(narrow);
         }
-        let mut texts = text.chunks_exact(text_width.max(1));
-        for (row, narrow) in symbols.chunks_exact(width).zip(narrow) {
-            let start = logits.len();
-            logits.extend_from_slice(&row[..self.text_ids.start]);
-            if !narrow && let Some(text) = texts.next() {
-                logits.extend_from_slice(text);
-            }
-            logits.resize(start + self.text_ids.end, 0.0);
-            logits.extend_from_slice(&row[self.text_ids.start..]);
-            for other in &self.others {
-                let from = logits.len();
-                logits.extend_from_within(start + other.ids.start..start + other.ids.end);
-                add(&mut logits[from..], &other.bias);
-            }
-            // Last: the other streams read the product without it. Empty where stream 0 has no vector of its own.
-            add(&mut logits[start..start + self.vocabulary], &self.bias);
-        }
+        self.symbols.apply(normed, logits, &symbols);
+        self.text.apply(normed, logits, &text);
+        self.codes.apply(normed, logits, &codes);
     }
 }
 

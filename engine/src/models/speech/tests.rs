@@ -46,7 +46,7 @@ fn load(folder: &str, precision: Precision, change: impl FnOnce(&mut SpeechConfi
     model
 }
 
-/// Rows of ids fed from position `first` on, into blocks from `block` on.
+/// Rows of ids fed from position `first` on, into blocks from `block` on. Logits of text are asked for.
 fn batch(rows: &[u32], streams: usize, first: usize, block: u32) -> Batch {
     let tokens = rows.len() / streams;
     let row = BatchRow {
@@ -71,6 +71,27 @@ fn feed(model: &mut SpeechLm, rows: &[u32], streams: usize, first: usize, block:
     logits
 }
 
+/// The same for symbols and codes.
+fn feed_narrow(
+    model: &mut SpeechLm,
+    rows: &[u32],
+    streams: usize,
+    first: usize,
+    block: u32,
+) -> Vec<f32> {
+    let (mut batch, mut logits) = (batch(rows, streams, first, block), Vec::new());
+    batch.rows[0].narrow = true;
+    model.forward(&batch, &mut logits).unwrap();
+    logits
+}
+
+/// A row as the model gives it, of stream 0's logits of the whole vocabulary, and those of the other streams behind each other.
+fn laid_out(outputs: &Outputs, narrow: bool, first: &[f32], others: &[f32]) -> Vec<f32> {
+    let first_stream = outputs.first_stream(narrow);
+    let of_first = first_stream.flat_map(|(ids, _)| &first[ids.start as usize..ids.end as usize]);
+    of_first.chain(others.iter().filter(|_| narrow)).copied().collect()
+}
+
 fn close(got: &[f32], expected: &[f32], tolerance: f32, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     let worst = got.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
@@ -82,16 +103,31 @@ fn best(row: &[f32]) -> u32 {
     (0..row.len()).fold(0, better) as u32
 }
 
-/// Residual stream, head input and logits of every row, fed one by one.
-fn trace(model: &mut SpeechLm, rows: &[u32], streams: usize) -> [Vec<f32>; 3] {
-    let mut all = [const { Vec::new() }; 3];
+/// Residual stream, head input and logits of every row, fed one by one; the logits as a wide row has them and as a narrow one.
+fn trace(model: &mut SpeechLm, rows: &[u32], streams: usize) -> [Vec<f32>; 4] {
+    let mut all = [const { Vec::new() }; 4];
     for (i, row) in rows.chunks_exact(streams).enumerate() {
         let logits = feed(model, row, streams, i, 0);
         all[0].extend_from_slice(model.residual());
         all[1].extend(model.last_hidden());
         all[2].extend(logits);
+        all[3].extend(feed_narrow(model, row, streams, i, 0));
     }
     all
+}
+
+/// The same logits as [`trace`] gives, of what the reference gives.
+fn traced(model: &SpeechLm, first: &[f32], others: &[f32]) -> [Vec<f32>; 2] {
+    let outputs = model.layout();
+    let rows = first.len() / model.vocabulary();
+    [false, true].map(|narrow| {
+        let row = |i: usize| {
+            let first = &first[i * model.vocabulary()..][..model.vocabulary()];
+            let width = others.len() / rows;
+            laid_out(&outputs, narrow, first, &others[i * width..][..width])
+        };
+        (0..rows).flat_map(row).collect()
+    })
 }
 
 #[test]
@@ -103,11 +139,12 @@ fn backbones_match_at_every_tap_and_choose_the_same() {
             trace(&mut load(folder, Precision::F32, |c| c.backbone.layers = 1), &rows, 1);
         close(&residual, &tensor(&case, "hidden_after_layer_0"), TOLERANCE, folder);
         let mut model = load(folder, Precision::F32, |_| ());
-        let [_, hidden, logits] = trace(&mut model, &rows, 1);
+        let [_, hidden, logits, narrow] = trace(&mut model, &rows, 1);
         close(&hidden, &tensor(&case, "last_hidden_state"), TOLERANCE, folder);
         let expected = tensor(&case, "logits");
         close(&logits, &expected, TOLERANCE, folder);
-        let outputs = model.outputs();
+        assert_eq!(narrow, logits, "there is nothing beside text");
+        let outputs = model.outputs(false);
         for (got, expected) in logits.chunks_exact(outputs).zip(expected.chunks_exact(outputs)) {
             assert_eq!(best(got), best(expected));
         }
@@ -124,7 +161,7 @@ fn backbones_continue_a_prompt_with_the_same_tokens() {
         let mut said = ids(&case, "prompt_ids");
         let prompt = said.len();
         let mut all = feed(&mut model, &said, 1, 0, 0);
-        let outputs = model.outputs();
+        let outputs = model.outputs(false);
         let expected = ids(&case, "tokens");
         while said.len() < prompt + expected.len() {
             let next = best(&all[all.len() - outputs..]);
@@ -165,16 +202,12 @@ fn rows_of_all_streams_match_at_every_tap() {
         let [residual, ..] =
             trace(&mut load(folder, Precision::F32, |c| c.backbone.layers = 1), &rows, streams);
         close(&residual, &tensor(&case, "hidden_after_layer_0"), TOLERANCE, folder);
-        let [_, hidden, logits] = trace(&mut model, &rows, streams);
+        let [_, hidden, wide, narrow] = trace(&mut model, &rows, streams);
         close(&hidden, &tensor(&case, "h"), TOLERANCE, folder);
-        let vocabulary = model.layout().streams[0].end;
-        let (mut first, mut others) = (Vec::new(), Vec::new());
-        for row in logits.chunks_exact(model.outputs()) {
-            first.extend_from_slice(&row[..vocabulary]);
-            others.extend_from_slice(&row[vocabulary..]);
-        }
-        close(&first, &tensor(&case, "logits0"), TOLERANCE, folder);
-        close(&others, &tensor(&case, "aux_logits"), TOLERANCE, folder);
+        let [expected_wide, expected_narrow] =
+            traced(&model, &tensor(&case, "logits0"), &tensor(&case, "aux_logits"));
+        close(&wide, &expected_wide, TOLERANCE, folder);
+        close(&narrow, &expected_narrow, TOLERANCE, folder);
     }
 }
 
@@ -208,15 +241,15 @@ fn neighbours_splits_and_blocks_change_no_bit() {
     }
 }
 
-/// What is left out for a narrow row is text alone, and its neighbours have all of theirs.
+/// Rows of both kinds side by side are what they are alone, and both have the symbols.
 #[test]
-fn a_narrow_row_has_the_same_symbols_and_codes() {
+fn wide_and_narrow_rows_are_neighbours() {
     for folder in ["speechlm_tiny/bagpiper", "speechlm_tiny/opuslm"] {
         let streams = config(folder).streams();
-        let text = config(folder).text().unwrap();
         let rows = ids(&open(&format!("{folder}/step.safetensors")), "rows");
         let mut model = load(folder, Precision::Int8, |_| ());
         let wide = feed(&mut model, &rows, streams, 0, 0);
+        let alone = feed_narrow(&mut model, &rows, streams, 0, 0);
         let mut both = batch(&rows, streams, 0, 0);
         both.rows[0].narrow = true;
         let other = batch(&rows, streams, 0, BLOCKS);
@@ -230,11 +263,11 @@ fn a_narrow_row_has_the_same_symbols_and_codes() {
         }));
         let mut logits = Vec::new();
         model.forward(&both, &mut logits).unwrap();
-        let (narrow, beside) = logits.split_at(wide.len());
-        assert_eq!(beside, wide);
-        assert_eq!(narrow[..text.start], wide[..text.start]);
-        assert_eq!(narrow[text.end..], wide[text.end..]);
-        assert_ne!(narrow[text.clone()], wide[text]);
+        let (narrow, beside) = logits.split_at(model.outputs(true));
+        assert_eq!((narrow, beside), (&alone[..], &wide[..]));
+        let symbols = model.layout().symbols.iter().map(|ids| ids.len()).sum::<usize>();
+        assert_eq!(narrow[..symbols], wide[..symbols]);
+        assert_eq!(wide.len(), symbols + config(folder).family.text().len());
     }
 }
 
@@ -255,19 +288,23 @@ fn rows_with_ids_missing_or_unknown_are_refused() {
 #[test]
 fn a_configuration_that_does_not_hold_is_told_by_field() {
     type Change = (&'static str, serde_json::Value, &'static str);
-    let bagpiper: [Change; 8] = [
+    let bagpiper: [Change; 10] = [
         ("text_token_offset", 0.into(), "says nothing"),
         ("model_type", "whisper".into(), "not a known model"),
         ("text_config", 5.into(), "not an object"),
         ("num_stream", 9.into(), "codec_base_offset"),
         ("codec_layer_size", 1.into(), "room for a pad"),
-        ("eos_token_id", 384.into(), "not below the first code"),
+        ("eos_token_id", 256.into(), "not below the first code or text, 256"),
+        ("text_token_offset", 7.into(), "not below the first code or text, 7"),
+        ("text_token_end", 385.into(), "ids 256..385 and 384..417 are of two kinds"),
         ("text_token_end", 256.into(), "not above text_token_offset"),
         ("text_token_end", 649.into(), "vocab_size is 648"),
     ];
-    let opuslm: [Change; 5] = [
+    let opuslm: [Change; 7] = [
         ("nq", 8.into(), "must be 9"),
         ("num_codec_streams", 7.into(), "not the 256 ids"),
+        ("ssl_token_end", 297.into(), "ids 256..297 and 296..328 are of two kinds"),
+        ("text_token_start", 551.into(), "ids 520..552 and 551..680 are of two kinds"),
         ("tie_word_embeddings", "no".into(), "not true or false"),
         ("rope_interleaved", true.into(), "not supported"),
         ("eos_token_id", serde_json::Value::Null, "missing"),

@@ -21,11 +21,10 @@ fn read<T: serde::de::DeserializeOwned>(value: &Value) -> T {
 /// A model of one stream whose rows of logits have the length of the golden ones.
 fn words() -> (Arc<Model>, Arc<BagpiperIds>) {
     let streams = StreamIds::with_own_pads(9, 3, 1);
-    let outputs = Outputs {
-        streams: std::iter::once(0..WORDS).collect(),
-        first_ids: vec![0],
-        own_pads: true,
-    };
+    // Rows of both kinds have all words, in their order.
+    let codes = 9..WORDS as u32;
+    let symbols = std::iter::once(0..codes.start).collect();
+    let outputs = Outputs { symbols, text: codes.clone(), heads: vec![codes], own_pads: true };
     let ids = BagpiperIds {
         begin: 1,
         system: 0,

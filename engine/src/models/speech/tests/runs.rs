@@ -39,7 +39,14 @@ struct Branch {
 }
 
 impl Branch {
-    fn feed(&mut self, model: &mut SpeechLm, rows: &[u32], streams: usize) -> Vec<f32> {
+    fn feed(
+        &mut self,
+        model: &mut SpeechLm,
+        rows: &[u32],
+        streams: usize,
+        narrow: bool,
+    ) -> Vec<f32> {
+        let feed = if narrow { feed_narrow } else { feed };
         let logits = feed(model, rows, streams, self.read, self.block);
         self.read += rows.len() / streams;
         logits
@@ -52,15 +59,22 @@ fn row(case: &Weights, name: &str, step: usize) -> Vec<f32> {
     tensor(case, name)[step * width..][..width].to_vec()
 }
 
-fn check(model: &mut SpeechLm, case: &Weights, logits: &[f32], step: usize, branch: &str) {
-    let vocabulary = model.layout().streams[0].end;
+/// Compares a row, narrow or not, with the golden one.
+fn check(
+    model: &mut SpeechLm,
+    case: &Weights,
+    (logits, narrow): (&[f32], bool),
+    step: usize,
+    branch: &str,
+) {
     let name = |n: &str| format!("{n}{branch}");
     if branch != "_merged" {
         close(&model.last_hidden(), &row(case, &name("h"), step), TOLERANCE, &name("h"));
     }
     let tolerance = if branch == "_merged" { MERGED_TOLERANCE } else { TOLERANCE };
-    close(&logits[..vocabulary], &row(case, &name("logits0"), step), tolerance, &name("logits0"));
-    close(&logits[vocabulary..], &row(case, &name("aux_logits"), step), tolerance, &name("aux"));
+    let (first, others) = (row(case, &name("logits0"), step), row(case, &name("aux_logits"), step));
+    let expected = laid_out(&model.layout(), narrow, &first, &others);
+    close(logits, &expected, tolerance, &name("logits"));
 }
 
 fn machine(run: &Run) -> Machine {
@@ -91,10 +105,10 @@ fn companion(
     let streams = row.len();
     let branch = branch.get_or_insert_with(|| {
         let mut branch = Branch { read: 0, block: BLOCKS };
-        branch.feed(model, &vec![NOTHING; before * streams], streams);
+        branch.feed(model, &vec![NOTHING; before * streams], streams, true);
         branch
     });
-    branch.feed(model, row, streams)
+    branch.feed(model, row, streams, true)
 }
 
 fn play(run: &Run) {
@@ -102,11 +116,11 @@ fn play(run: &Run) {
     let family = config(run.folder).family;
     let mut model = load(run.folder, Precision::F32, |_| ());
     let layout = model.layout();
-    let streams = layout.streams.len();
+    let streams = layout.heads.len();
     let prompt = ids(&case, "prompt_rows");
     let (before, last) = prompt.split_at(prompt.len() - streams);
     let (mut main, mut null) = (Branch { read: 0, block: 0 }, None);
-    main.feed(&mut model, before, streams);
+    main.feed(&mut model, before, streams, true);
     let mut machine = machine(run);
     let mut said = last.to_vec();
     let (mut aligner, mut codes, mut grid) = (Aligner::new(streams), Vec::new(), Vec::new());
@@ -116,8 +130,9 @@ fn play(run: &Run) {
         assert_eq!(said, ids(&case, "in_rows")[step * streams..][..streams], "{at}");
         assert_eq!(main.read as i64, case.ints("positions").unwrap()[step], "{at}");
         let before = main.read;
-        let mut logits = main.feed(&mut model, &said, streams);
-        check(&mut model, &case, &logits, step, "");
+        let narrow = machine.is_narrow();
+        let mut logits = main.feed(&mut model, &said, streams, narrow);
+        check(&mut model, &case, (&logits, narrow), step, "");
         if machine.phase() == Phase::Done {
             assert!(expected.iter().all(|&id| id == -1), "{at}");
             continue;
@@ -127,15 +142,14 @@ fn play(run: &Run) {
                 assert_eq!(case.ints("null_len").unwrap(), [before as i64], "{at}");
             }
             let null_logits = companion(&mut model, &mut null, &said, before);
-            check(&mut model, &case, &null_logits, step, "_null");
+            check(&mut model, &case, (&null_logits, narrow), step, "_null");
             merge(&mut logits, &null_logits, run.weight);
-            check(&mut model, &case, &logits, step, "_merged");
+            check(&mut model, &case, (&logits, narrow), step, "_merged");
         }
-        for (logit, bias) in logits.iter_mut().zip(row(&case, "bias0", step)) {
-            *logit += bias;
-        }
-        let row = choose(&mut machine, &logits, &layout, &GREEDY, step as u64, |_| true, &mut said)
-            .unwrap();
+        layout.bias(&mut logits, narrow, &row(&case, "bias0", step));
+        let (logits, number) = (&mut logits, step as u64);
+        let row =
+            choose(&mut machine, logits, &layout, &GREEDY, number, |_| true, &mut said).unwrap();
         assert_eq!(said.iter().map(|&id| i64::from(id)).collect::<Vec<_>>(), expected, "{at}");
         let sampled = (1..streams).map(|stream| i64::from(row.streams.contains(&stream)));
         let told = case.ints("aux_sampled").unwrap();
@@ -167,7 +181,7 @@ fn streams_draw_on_their_own() {
     let mut model = load(folder, Precision::F32, |_| ());
     let layout = model.layout();
     let prompt = ids(&open(&format!("{folder}/gen_plain.safetensors")), "prompt_rows");
-    let logits = feed(&mut model, &prompt, 8, 0, 0);
+    let logits = feed_narrow(&mut model, &prompt, 8, 0, 0);
     let audio = Sampling { temperature: 1.0, ..Sampling::GREEDY };
     let say = |logits: &[f32], seed: u64, step: u64| {
         let run = Run { folder, name: "", order: &[Modality::Audio], min_rows: 1, weight: 1.0 };
@@ -175,6 +189,7 @@ fn streams_draw_on_their_own() {
         machine.advance(8).unwrap();
         let manner = Manner { text: Sampling::GREEDY, audio, seed };
         let mut ids = Vec::new();
+        let logits = &mut logits.to_vec();
         choose(&mut machine, logits, &layout, &manner, step, |_| true, &mut ids).unwrap();
         ids
     };
@@ -182,7 +197,7 @@ fn streams_draw_on_their_own() {
     assert_eq!(first, say(&logits, 1, 0));
     assert!(first != say(&logits, 2, 0) && first != say(&logits, 1, 1));
     let mut changed = logits.clone();
-    changed[layout.streams[3].clone()].reverse();
+    changed[layout.other_stream(3)].reverse();
     let second = say(&changed, 1, 0);
     assert!(second[3] != first[3]);
     let others = |row: &[u32]| [&row[..3], &row[4..]].concat();
@@ -194,19 +209,21 @@ fn nothing_is_chosen_behind_the_end_or_from_broken_numbers() {
     let run = &RUNS[2];
     let mut machine = machine(run);
     let layout = load(run.folder, Precision::F32, |_| ()).layout();
-    let mut logits = vec![0.0; layout.streams.last().unwrap().end];
-    logits[260] = f32::NAN;
-    let error =
-        choose(&mut machine, &logits, &layout, &GREEDY, 0, |_| true, &mut Vec::new()).unwrap_err();
+    let mut logits = vec![0.0; layout.len(true)];
+    let (_, first_codes) = layout.first_stream(true).last().unwrap();
+    logits[first_codes + 4] = f32::NAN;
+    let choose = |machine: &mut Machine, logits: &mut [f32], step| {
+        choose(machine, logits, &layout, &GREEDY, step, |_| true, &mut Vec::new())
+    };
+    let error = choose(&mut machine, &mut logits, 0).unwrap_err();
     assert!(error.to_string().starts_with("stream 0: logit 4 is NaN"), "{error}");
-    logits[260] = 0.0;
+    logits[first_codes + 4] = 0.0;
     for step in 0.. {
         if machine.phase() == Phase::Done {
             break;
         }
-        choose(&mut machine, &logits, &layout, &GREEDY, step, |_| true, &mut Vec::new()).unwrap();
+        choose(&mut machine, &mut logits, step).unwrap();
     }
-    let error =
-        choose(&mut machine, &logits, &layout, &GREEDY, 0, |_| true, &mut Vec::new()).unwrap_err();
+    let error = choose(&mut machine, &mut logits, 0).unwrap_err();
     assert!(error.to_string().contains("not allowed in phase Done"), "{error}");
 }

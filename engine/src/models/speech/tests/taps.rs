@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::kernels::math::{rms_norm, silu_times};
+use crate::kernels::matrix::Store;
 use crate::models::tensors::LayerTensors;
 
 /// Layer 0 of a backbone, its golden taps and what they were made with.
