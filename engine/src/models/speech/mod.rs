@@ -57,7 +57,7 @@ pub struct SpeechEnds {
 /// Some rows of W.
 struct Head {
     matrix: Matrix,
-    /// Added to the product; empty: nothing is.
+    /// Added to the product; zeros where a stream adds nothing.
     bias: Vec<f32>,
 }
 
