@@ -25,6 +25,7 @@ pub mod resample;
 pub mod seanet;
 pub mod streaming;
 pub mod units;
+mod vector;
 pub mod vibevoice;
 pub mod w2vbert;
 pub mod wav;

@@ -4,6 +4,7 @@
 //! instructions; the standard library's are scalar and several times slower. Accuracy is stated by the tests
 //! at the foot of the file, against the same function in `f64`. A row is one time step, `channels` values.
 
+use crate::vector::{self, Vector, Work};
 use std::f32::consts::{FRAC_1_PI, FRAC_1_SQRT_2, LN_2, LOG2_E};
 
 /// Adding and subtracting 1.5 * 2^23 rounds a small float to the nearest integer and leaves that integer in its low bits.
@@ -138,10 +139,19 @@ pub fn softmax(row: &mut [f32]) {
     map(row, |x| x * scale);
 }
 
-#[inline]
+/// `f` of every value, with the widest vectors that the processor has.
 fn map(values: &mut [f32], f: impl Fn(f32) -> f32) {
-    for v in values {
-        *v = f(*v);
+    vector::widest(Map(values, f));
+}
+
+struct Map<'a, F>(&'a mut [f32], F);
+
+impl<F: Fn(f32) -> f32> Work for Map<'_, F> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        for v in self.0 {
+            *v = (self.1)(*v);
+        }
     }
 }
 
@@ -174,8 +184,18 @@ impl Snake {
 
     /// Applies the function to rows of `channels` values, in place.
     pub fn apply(&self, rows: &mut [f32]) {
-        for row in rows.chunks_exact_mut(self.alpha.len()) {
-            for ((x, a), i) in row.iter_mut().zip(&self.alpha).zip(&self.inverse) {
+        vector::widest(Snaking(self, rows));
+    }
+}
+
+struct Snaking<'a>(&'a Snake, &'a mut [f32]);
+
+impl Work for Snaking<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Snake { alpha, inverse } = self.0;
+        for row in self.1.chunks_exact_mut(alpha.len()) {
+            for ((x, a), i) in row.iter_mut().zip(alpha).zip(inverse) {
                 *x = sin_squared(a * *x).mul_add(*i, *x);
             }
         }

@@ -4,9 +4,13 @@ use super::Linear;
 use crate::frames::Frames;
 use crate::math::{Activation, Norm};
 
-/// Rows worked on at a time. The wide rows of a tile stay in the second-level cache, and memory does not grow with
-/// the length of the sound; below about 50 rows the product no longer reuses its weights enough.
+/// Rows worked on at a time, where the weights stay in a cache: the wide rows stay in the second-level one, and memory does not
+/// grow with the length of the sound. With fewer rows the product would not reuse its weights enough.
 const TILE_ROWS: usize = 96;
+/// The same where the weights come from memory for each tile.
+const WIDE_TILE_ROWS: usize = 512;
+/// Weights of a layer that no second-level cache holds: 4 MiB.
+const WIDE_WEIGHTS: usize = 1 << 20;
 
 /// `down(activation(up(norm(x))))`, row by row. A factor after it belongs into `down` ([`super::Filter::scaled`]).
 #[derive(Clone, Debug)]
@@ -25,7 +29,8 @@ impl FeedForward {
     /// Adds the block's result on `x` to `x`.
     pub fn add_to_input(&self, x: &mut Frames) {
         let mut tile = Tile::default();
-        for rows in x.data_mut().chunks_mut(TILE_ROWS * self.norm.channels()) {
+        let tile_rows = self.tile_rows(x.time());
+        for rows in x.data_mut().chunks_mut(tile_rows * self.norm.channels()) {
             tile.normed.clear();
             tile.normed.extend_from_slice(rows);
             self.add_tile(&mut tile, rows);
@@ -39,12 +44,20 @@ impl FeedForward {
     pub fn add_to(&self, input: &Frames, out: &mut Frames) {
         assert_eq!(input.time(), out.time(), "input and output of other lengths; this is a bug");
         let mut tile = Tile::default();
-        let tiles = input.data().chunks(TILE_ROWS * self.norm.channels());
-        for (input, out) in tiles.zip(out.data_mut().chunks_mut(TILE_ROWS * self.down.outputs())) {
+        let tile_rows = self.tile_rows(input.time());
+        let tiles = input.data().chunks(tile_rows * self.norm.channels());
+        for (input, out) in tiles.zip(out.data_mut().chunks_mut(tile_rows * self.down.outputs())) {
             tile.normed.clear();
             tile.normed.extend_from_slice(input);
             self.add_tile(&mut tile, out);
         }
+    }
+
+    /// Rows of a tile, of so many in all: tiles as equal as can be, since one of few rows reads all weights for little.
+    fn tile_rows(&self, rows: usize) -> usize {
+        let wide = self.up.inputs() * self.up.outputs() > WIDE_WEIGHTS;
+        let most = if wide { WIDE_TILE_ROWS } else { TILE_ROWS };
+        rows.div_ceil(rows.div_ceil(most).max(1)).max(1)
     }
 
     fn add_tile(&self, tile: &mut Tile, out: &mut [f32]) {

@@ -2,9 +2,10 @@
 //!
 //! A convolution is a product whose rows overlap: each output step needs `taps` runs of `width` values, and in
 //! time-major data those runs already lie in memory at fixed distances. [`Taps`] states the distances, so no
-//! patch matrix is ever built. The weights are packed once, when the layer is made, in the order in which they are
-//! read; a general matrix product packs them at every call, which a stream of short pieces cannot afford. It
-//! knows nothing of padding; a layer pads its input.
+//! patch matrix is ever built. Rows may begin anywhere, so that those of several sounds, or of a picture, make one
+//! product. The weights are packed once, when the layer is made, in the order in which they are read; a general matrix
+//! product packs them at every call, which a stream of short pieces cannot afford. It knows nothing of padding; a layer
+//! pads its input.
 //!
 //! ```text
 //! weights [depth, columns]          panel 0   panel 1   ..          16 columns each, all rows of one after the other
@@ -12,15 +13,12 @@
 //!   row 1    w w w w .. w w w w     wwww..    wwww..
 //! ```
 
-use super::vector::{self, Vector};
+use crate::vector::{self, LANES, Vector, Work};
 
-/// Columns of a panel: two vector registers.
-const LANES: usize = 2 * vector::WIDTH;
-/// Rows worked on together: with two registers each, twelve of the sixteen registers hold sums.
-const ROWS: usize = 6;
-/// Weight rows worked on at a time: 16 KiB of a panel, half a first-level cache.
+/// Weight rows worked on at a time: two panels of them fill two thirds of a first-level cache of 48 KiB.
 const DEPTH: usize = 256;
-/// Output rows worked on before the next weights are read: with [`DEPTH`] inputs each, half a second-level cache.
+/// Output rows worked on before the next weights are read: with [`DEPTH`] inputs each, half a second-level cache. A multiple
+/// of the rows of either form of a vector.
 const BLOCK_ROWS: usize = 504;
 
 /// Where the input values of one output row lie: `taps` runs of `width` values, `tap_stride` from start to start.
@@ -84,7 +82,7 @@ fn depth_of(group: &[Run]) -> usize {
 /// One weight row of a panel, aligned so that no register load crosses a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Lanes([[f32; vector::WIDTH]; 2]);
+struct Lanes([f32; LANES]);
 
 /// Weights `[depth, columns]`, packed: group by group, panel by panel, row by row.
 #[derive(Clone, Debug)]
@@ -106,12 +104,9 @@ impl Matrix {
             first = rows.end;
             for start in (0..columns).step_by(LANES) {
                 weights.extend(rows.clone().map(|row| {
-                    let lane = |lane| match start + lane {
+                    Lanes(std::array::from_fn(|lane| match start + lane {
                         column if column < columns => value(row, column),
                         _ => 0.0,
-                    };
-                    Lanes(std::array::from_fn(|half| {
-                        std::array::from_fn(|i| lane(half * vector::WIDTH + i))
                     }))
                 }));
             }
@@ -123,23 +118,51 @@ impl Matrix {
         self.columns
     }
 
-    /// Adds the product to `out`, `[rows, columns]`; the input of row `t` begins at `t * row_stride`.
+    /// Adds the product to `out`, `[rows, columns]`; `starts` tells for each row where its input begins.
     /// A row's sums are made in one fixed order, so its result does not depend on the rows beside it.
-    pub(super) fn add_product(&self, input: &[f32], row_stride: usize, out: &mut [f32]) {
-        let rows = out.len() / self.columns;
-        assert_eq!(rows * self.columns, out.len(), "output is not whole rows; this is a bug");
-        let span = rows.saturating_sub(1) * row_stride + self.taps.span();
-        assert!(rows == 0 || span <= input.len(), "the input is too short; this is a bug");
-        let panels = self.columns.div_ceil(LANES);
-        for (i, out) in out.chunks_mut(BLOCK_ROWS * self.columns).enumerate() {
-            let input = &input[i * BLOCK_ROWS * row_stride..];
-            let mut weights = self.weights.as_slice();
-            for runs in &self.groups {
+    pub(super) fn add_product(
+        &self,
+        input: &[f32],
+        starts: &mut dyn Iterator<Item = usize>,
+        out: &mut [f32],
+    ) {
+        assert!(out.len().is_multiple_of(self.columns), "output is not whole rows; this is a bug");
+        vector::widest(Product { matrix: self, input, starts, out });
+    }
+}
+
+/// A product to be made with vectors of any form.
+struct Product<'a> {
+    matrix: &'a Matrix,
+    input: &'a [f32],
+    /// Not generic: the blocks of all sizes would be compiled again for each kind.
+    starts: &'a mut dyn Iterator<Item = usize>,
+    out: &'a mut [f32],
+}
+
+impl Work for Product<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let Matrix { taps, groups, columns, weights } = self.matrix;
+        let (panels, span) = (columns.div_ceil(LANES), taps.span());
+        let mut starts = [0; BLOCK_ROWS];
+        for out in self.out.chunks_mut(BLOCK_ROWS * columns) {
+            let starts = &mut starts[..out.len() / columns];
+            for start in &mut *starts {
+                *start = self.starts.next().expect("a start for each row; this is a bug");
+                assert!(*start + span <= self.input.len(), "the input is too short; this is a bug");
+            }
+            let mut weights = weights.as_slice();
+            for runs in groups {
                 let depth = depth_of(runs);
                 let (group, rest) = weights.split_at(panels * depth);
-                for (p, weights) in group.chunks_exact(depth).enumerate() {
-                    let part = Part { input, row_stride, runs, weights };
-                    part.add_to(out, self.columns, p * LANES);
+                for (i, panels) in group.chunks(V::PANELS * depth).enumerate() {
+                    let part = Part { input: self.input, runs, panels, depth };
+                    let first = i * V::PANELS * LANES;
+                    match panels.len() / depth {
+                        2 => part.add_to::<V, 2>(starts, out, *columns, first),
+                        _ => part.add_to::<V, 1>(starts, out, *columns, first),
+                    }
                 }
                 weights = rest;
             }
@@ -147,79 +170,121 @@ impl Matrix {
     }
 }
 
-/// Some rows of the input, some weight rows of one panel.
+/// Some weight rows of neighbouring panels, and the input values that meet them.
 struct Part<'a> {
     input: &'a [f32],
-    row_stride: usize,
     runs: &'a [Run],
-    weights: &'a [Lanes],
+    panels: &'a [Lanes],
+    depth: usize,
 }
 
 impl Part<'_> {
-    /// Adds to the columns of the panel, from `first` on, in rows of `columns` values.
-    fn add_to(&self, out: &mut [f32], columns: usize, first: usize) {
-        let (mut row, total) = (0, out.len() / columns);
-        while row < total {
+    /// Adds to the columns of the panels, from `first` on, in rows of `columns` values.
+    #[inline(always)]
+    fn add_to<V: Vector, const P: usize>(
+        &self,
+        mut starts: &[usize],
+        mut out: &mut [f32],
+        columns: usize,
+        first: usize,
+    ) {
+        while !starts.is_empty() {
             // Parts as equal as can be: a part of one or two rows would leave most of the registers idle.
-            let left = total - row;
-            let count = left.div_ceil(left.div_ceil(ROWS));
-            let rows = &mut out[row * columns..(row + count) * columns];
+            let count = starts.len().div_ceil(starts.len().div_ceil(V::ROWS));
+            let (these, left) = starts.split_at(count);
+            let (rows, rest) = out.split_at_mut(count * columns);
             match count {
-                6 => self.add_rows::<6>(row, rows, columns, first),
-                5 => self.add_rows::<5>(row, rows, columns, first),
-                4 => self.add_rows::<4>(row, rows, columns, first),
-                3 => self.add_rows::<3>(row, rows, columns, first),
-                2 => self.add_rows::<2>(row, rows, columns, first),
-                _ => self.add_rows::<1>(row, rows, columns, first),
+                12 => self.add_rows::<V, 12, P>(these, rows, columns, first),
+                11 => self.add_rows::<V, 11, P>(these, rows, columns, first),
+                10 => self.add_rows::<V, 10, P>(these, rows, columns, first),
+                9 => self.add_rows::<V, 9, P>(these, rows, columns, first),
+                8 => self.add_rows::<V, 8, P>(these, rows, columns, first),
+                7 => self.add_rows::<V, 7, P>(these, rows, columns, first),
+                6 => self.add_rows::<V, 6, P>(these, rows, columns, first),
+                5 => self.add_rows::<V, 5, P>(these, rows, columns, first),
+                4 => self.add_rows::<V, 4, P>(these, rows, columns, first),
+                3 => self.add_rows::<V, 3, P>(these, rows, columns, first),
+                2 => self.add_rows::<V, 2, P>(these, rows, columns, first),
+                _ => self.add_rows::<V, 1, P>(these, rows, columns, first),
             }
-            row += count;
+            (starts, out) = (left, rest);
         }
     }
 
-    fn add_rows<const R: usize>(&self, row: usize, out: &mut [f32], columns: usize, first: usize) {
-        let sums = self.sums::<R>(row);
-        for (sums, out) in sums.iter().zip(out.chunks_exact_mut(columns)) {
-            let sums = sums.map(Vector::values);
-            for (y, sum) in out[first..].iter_mut().zip(sums.as_flattened()) {
-                *y += sum;
-            }
-        }
-    }
-
-    /// The innermost loop: the sums stay in registers, and each weight row that is loaded serves `R` rows.
-    fn sums<const R: usize>(&self, row: usize) -> [[Vector; 2]; R] {
-        let mut sums = [[Vector::zero(); 2]; R];
-        let mut weights = self.weights;
-        for run in self.runs {
-            let (here, rest) = weights.split_at(run.length);
-            let inputs: [&[f32]; R] = std::array::from_fn(|r| {
-                &self.input[(row + r) * self.row_stride + run.offset..][..run.length]
-            });
-            // Eight weight rows at a time, so that the bounds of the rows are checked once for all eight.
-            let (whole, last) = here.as_chunks::<8>();
-            let chunks = inputs.map(|x| x.as_chunks::<8>().0);
-            for (i, weights) in whole.iter().enumerate() {
-                let x: [&[f32; 8]; R] = std::array::from_fn(|r| &chunks[r][i]);
-                for (d, weights) in weights.iter().enumerate() {
-                    add_row(&mut sums, weights, x.map(|x| x[d]));
+    #[inline(always)]
+    fn add_rows<V: Vector, const R: usize, const P: usize>(
+        &self,
+        starts: &[usize],
+        out: &mut [f32],
+        columns: usize,
+        first: usize,
+    ) {
+        // Known when this is compiled: no code is made for blocks that the registers do not hold.
+        assert!(R <= V::ROWS && P <= V::PANELS, "more sums than registers; this is a bug");
+        let sums = self.sums::<V, R, P>(starts);
+        for (sums, row) in sums.iter().zip(out.chunks_exact_mut(columns)) {
+            for (sums, out) in sums.iter().zip(row[first..].chunks_mut(LANES)) {
+                let sums = sums.values();
+                match out.as_mut_array::<LANES>() {
+                    Some(out) => out.iter_mut().zip(sums).for_each(|(y, sum)| *y += sum),
+                    None => out.iter_mut().zip(sums).for_each(|(y, sum)| *y += sum),
                 }
             }
-            for (i, weights) in last.iter().enumerate() {
-                add_row(&mut sums, weights, inputs.map(|x| x[whole.len() * 8 + i]));
+        }
+    }
+
+    /// The innermost loop: the sums stay in registers, each weight row that is loaded serves `R` rows, and each input value
+    /// `P` panels.
+    #[inline(always)]
+    #[allow(
+        clippy::needless_range_loop,
+        reason = "sums stay in registers where all indices are known to the compiler"
+    )]
+    fn sums<V: Vector, const R: usize, const P: usize>(&self, starts: &[usize]) -> [[V; P]; R] {
+        let mut sums = [[V::zero(); P]; R];
+        let mut before = 0;
+        for run in self.runs {
+            // Eight weight rows at a time, so that the bounds of the rows are checked once for all eight.
+            let (mut inputs, mut last_inputs) = ([&[][..]; R], [&[][..]; R]);
+            for r in 0..R {
+                let values = &self.input[starts[r] + run.offset..][..run.length];
+                (inputs[r], last_inputs[r]) = values.as_chunks::<8>();
             }
-            weights = rest;
+            let (mut weights, mut last_weights) = ([&[][..]; P], [&[][..]; P]);
+            for p in 0..P {
+                let rows = &self.panels[p * self.depth + before..][..run.length];
+                (weights[p], last_weights[p]) = rows.as_chunks::<8>();
+            }
+            for i in 0..run.length / 8 {
+                for d in 0..8 {
+                    add_row(&mut sums, |p| &weights[p][i][d], |r| inputs[r][i][d]);
+                }
+            }
+            for d in 0..run.length % 8 {
+                add_row(&mut sums, |p| &last_weights[p][d], |r| last_inputs[r][d]);
+            }
+            before += run.length;
         }
         sums
     }
 }
 
 #[inline(always)]
-fn add_row<const R: usize>(sums: &mut [[Vector; 2]; R], weights: &Lanes, x: [f32; R]) {
-    let [low, high] = &weights.0;
-    let (low, high) = (Vector::load(low), Vector::load(high));
-    for (sums, x) in sums.iter_mut().zip(x) {
-        sums[0] = sums[0].add_product(x, low);
-        sums[1] = sums[1].add_product(x, high);
+#[allow(clippy::needless_range_loop, reason = "as for Part::sums")]
+fn add_row<'w, V: Vector, const R: usize, const P: usize>(
+    sums: &mut [[V; P]; R],
+    weights: impl Fn(usize) -> &'w Lanes,
+    x: impl Fn(usize) -> f32,
+) {
+    let mut row = [V::zero(); P];
+    for p in 0..P {
+        row[p] = V::load(&weights(p).0);
+    }
+    for r in 0..R {
+        let x = x(r);
+        for p in 0..P {
+            sums[r][p] = sums[r][p].add_product(x, row[p]);
+        }
     }
 }
 
@@ -227,6 +292,7 @@ fn add_row<const R: usize>(sums: &mut [[Vector; 2]; R], weights: &Lanes, x: [f32
 mod tests {
     use super::*;
     use crate::conv::testing::noise;
+    use crate::vector::Plain;
 
     /// Single precision over sums of up to a thousand products of values below 1.
     const TOLERANCE: f64 = 1e-4;
@@ -243,7 +309,7 @@ mod tests {
                 let row_stride = 3;
                 let input = noise(rows * row_stride + taps.span(), 2);
                 let mut out = vec![1.0; rows * columns];
-                matrix.add_product(&input, row_stride, &mut out);
+                matrix.add_product(&input, &mut (0..).step_by(row_stride), &mut out);
                 for (i, &got) in out.iter().enumerate() {
                     let (row, column) = (i / columns, i % columns);
                     let mut expected = 1.0;
@@ -264,13 +330,30 @@ mod tests {
         let (width, columns) = (300, 20);
         let weights = noise(width * columns, 1);
         let matrix = Matrix::from_fn(Taps::one(width), columns, |r, c| weights[r * columns + c]);
-        let input = noise(17 * width, 2);
-        let mut together = vec![0.0; 17 * columns];
-        matrix.add_product(&input, width, &mut together);
+        let input = noise(31 * width, 2);
+        let mut together = vec![0.0; 31 * columns];
+        matrix.add_product(&input, &mut (0..).step_by(width), &mut together);
         for (row, expected) in together.chunks_exact(columns).enumerate() {
             let mut alone = vec![0.0; columns];
-            matrix.add_product(&input[row * width..(row + 1) * width], width, &mut alone);
+            matrix.add_product(&input, &mut std::iter::once(row * width), &mut alone);
             assert_eq!(alone, expected);
         }
+    }
+
+    #[test]
+    fn rows_may_begin_anywhere_and_every_form_of_a_vector_gives_the_same_bits() {
+        let taps = Taps { taps: 3, width: 100, tap_stride: 120 };
+        let weights = noise(taps.depth() * 50, 1);
+        let matrix = Matrix::from_fn(taps, 50, |r, c| weights[r * 50 + c]);
+        let input = noise(1_000, 2);
+        let starts = || (0..29).map(|row| row * 97 % 640);
+        let (mut widest, mut plain) = (vec![0.5; 29 * 50], vec![0.5; 29 * 50]);
+        matrix.add_product(&input, &mut starts(), &mut widest);
+        Product { matrix: &matrix, input: &input, starts: &mut starts(), out: &mut plain }
+            .run::<Plain>();
+        assert_eq!(widest, plain);
+        let mut alone = vec![0.5; 50];
+        matrix.add_product(&input, &mut std::iter::once(28 * 97 % 640), &mut alone);
+        assert_eq!(alone, widest[28 * 50..]);
     }
 }

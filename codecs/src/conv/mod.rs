@@ -19,7 +19,6 @@ mod matmul;
 mod plain;
 mod plane;
 mod transposed;
-mod vector;
 
 pub use depthwise::DepthwiseConv1d;
 pub use feed_forward::FeedForward;

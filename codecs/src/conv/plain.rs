@@ -52,7 +52,7 @@ impl Linear {
             "input and output of other lengths; this is a bug"
         );
         add_bias(&self.bias, out);
-        self.matrix.add_product(input, self.inputs, out);
+        self.matrix.add_product(input, &mut (0..).step_by(self.inputs), out);
     }
 }
 
@@ -217,8 +217,8 @@ impl Conv1d {
             "output of another length; this is a bug"
         );
         add_bias(&self.bias, out.data_mut());
-        let row_stride = self.shape.stride * self.inputs;
-        self.matrix.add_product(padded.data(), row_stride, out.data_mut());
+        let mut starts = (0..).step_by(self.shape.stride * self.inputs);
+        self.matrix.add_product(padded.data(), &mut starts, out.data_mut());
     }
 }
 

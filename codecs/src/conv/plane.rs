@@ -76,17 +76,21 @@ impl Conv2d {
         let PlaneShape { rows, stride, pad, .. } = self.shape;
         assert_eq!(input.channels(), rows * self.inputs, "input of another width; this is a bug");
         let step = (rows + 2 * pad) * self.inputs;
-        let mut padded = vec![0.0; (input.time() + 2 * pad) * step];
-        let inner = padded.chunks_exact_mut(step).skip(pad);
-        for (out, row) in inner.zip(input.rows()) {
-            out[pad * self.inputs..][..row.len()].copy_from_slice(row);
+        let mut padded = Vec::with_capacity((input.time() + 2 * pad) * step);
+        padded.resize(pad * step, 0.0);
+        for row in input.rows() {
+            padded.resize(padded.len() + pad * self.inputs, 0.0);
+            padded.extend_from_slice(row);
+            padded.resize(padded.len() + pad * self.inputs, 0.0);
         }
+        padded.resize(padded.len() + pad * step, 0.0);
         let mut out =
             Frames::zeros(self.shape.steps(input.time()), self.rows_out() * self.outputs());
         add_bias(&self.bias, out.data_mut());
-        for (t, row) in out.rows_mut().enumerate() {
-            self.matrix.add_product(&padded[t * stride * step..], stride * self.inputs, row);
-        }
+        let places = self.rows_out();
+        let mut starts = (0..out.time())
+            .flat_map(|t| (0..places).map(move |place| stride * (t * step + place * self.inputs)));
+        self.matrix.add_product(&padded, &mut starts, out.data_mut());
         out
     }
 }

@@ -45,17 +45,21 @@ impl Layer {
         })
     }
 
-    /// The layer on the tokens of one window, which all see each other.
-    pub(super) fn apply(&self, tokens: &mut Frames) {
+    /// The layer on the tokens of some windows, which do not see each other; `windows` tells how many tokens each has.
+    pub(super) fn apply(&self, tokens: &mut Frames, windows: &[usize]) {
         let mut normed = tokens.clone();
         self.norm.apply(normed.data_mut());
-        let sides = Sides {
-            queries: &self.query.forward(&normed),
-            keys: &self.key.forward(&normed),
-            values: &self.value.forward(&normed),
-            head: self.head,
-        };
-        let mixed = attend(&sides);
+        let [queries, keys, values] =
+            [&self.query, &self.key, &self.value].map(|layer| layer.forward(&normed));
+        let (mut mixed, mut first) = (Frames::zeros(0, tokens.channels()), 0);
+        for window in windows {
+            let window = first..first + window;
+            first = window.end;
+            let [queries, keys, values] =
+                [&queries, &keys, &values].map(|all| all.slice(window.clone()));
+            let sides = Sides { queries: &queries, keys: &keys, values: &values, head: self.head };
+            mixed.extend(&attend(&sides));
+        }
         self.out.add_rows(mixed.data(), tokens.data_mut());
         self.feed_forward.add_to_input(tokens);
     }

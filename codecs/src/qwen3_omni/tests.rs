@@ -54,11 +54,13 @@ fn both_window_settings_give_the_golden_rows() {
         ("config_w100", "case_w100_9s", "mel_9s"),
     ] {
         let (tower, golden_file, mel) = (tower(config), open(case), input(mel));
+        let chunks: Vec<_> = (0..mel.time())
+            .step_by(tower.chunk_frames)
+            .map(|start| mel.slice(start..(start + tower.chunk_frames).min(mel.time())))
+            .map(|chunk| (chunk, tower.chunk_frames))
+            .collect();
         let mut tokens = Frames::zeros(0, 64);
-        for start in (0..mel.time()).step_by(tower.chunk_frames) {
-            let chunk = mel.slice(start..(start + tower.chunk_frames).min(mel.time()));
-            tokens.extend(&tower.chunk(&chunk, tower.chunk_frames));
-        }
+        tower.tokens_of(&chunks).iter().for_each(|chunk| tokens.extend(chunk));
         assert_near(case, &tokens, &golden(&golden_file, "tokens_in"));
         let rows = tower.forward(&mel);
         assert_near(case, &rows, &golden(&golden_file, "features"));
@@ -72,7 +74,8 @@ fn every_layer_gives_the_golden_tokens() {
     // One window holds the whole clip.
     let mut tokens = golden(&golden_file, "tokens_in");
     for (i, layer) in tower.layers.iter().enumerate() {
-        layer.apply(&mut tokens);
+        let window = [tokens.time()];
+        layer.apply(&mut tokens, &window);
         let name = format!("hidden_after_layer_{i}");
         assert_near(&name, &tokens, &golden(&golden_file, &name));
     }

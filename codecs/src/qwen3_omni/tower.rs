@@ -1,5 +1,7 @@
 //! The tower: a spectrum to rows, a window after the other.
 
+use std::ops::Range;
+
 use super::Config;
 use super::config::{HALVINGS, halved};
 use super::layer::{Layer, load_norm};
@@ -10,6 +12,9 @@ use crate::weights::{LoadError, Weights};
 
 /// Longest wave length of the positions, over that of the shortest.
 const WAVES: f64 = 10_000.0;
+
+/// Windows that go through the layers together: with fewer rows the weights are read from memory for too little work.
+const WINDOWS: usize = 4;
 
 /// The networks of a tower. Holds no state of any clip.
 pub struct Tower {
@@ -42,6 +47,13 @@ impl TowerStream {
     /// Number of values kept.
     pub fn values(&self) -> usize {
         self.frames.data().len() + self.tokens.data().len()
+    }
+
+    /// The tokens of the window that is being filled; the next one begins.
+    fn take(&mut self) -> Frames {
+        self.chunks = 0;
+        let none = Frames::zeros(0, self.tokens.channels());
+        std::mem::replace(&mut self.tokens, none)
     }
 }
 
@@ -112,49 +124,71 @@ impl Tower {
         let mut rows = Frames::zeros(0, self.output());
         stream.frames.extend(mel);
         let whole = stream.frames.time() / self.chunk_frames * self.chunk_frames;
-        let (mut at, total) = (0, stream.frames.time());
-        while at < whole || (ended && at < total) {
-            let end = (at + self.chunk_frames).min(total);
-            let chunk = stream.frames.slice(at..end);
-            stream.long |= end - at == self.chunk_frames;
-            // A clip shorter than a chunk stands alone; the last chunk of a longer one is filled up with zeros.
-            let width = if stream.long { self.chunk_frames } else { chunk.time() };
-            stream.tokens.extend(&self.chunk(&chunk, width));
-            stream.chunks += 1;
-            at = end;
-            if stream.chunks == self.window_chunks {
-                rows.extend(&self.window(stream));
-            }
+        let total = if ended { stream.frames.time() } else { whole };
+        for first in (0..total).step_by(WINDOWS * self.window_chunks * self.chunk_frames) {
+            let end = total.min(first + WINDOWS * self.window_chunks * self.chunk_frames);
+            let windows = self.fill(stream, first..end);
+            rows.extend(&self.rows_of(&windows));
         }
-        stream.frames.remove_first(at);
+        stream.frames.remove_first(total);
         if ended {
-            if stream.chunks > 0 {
-                rows.extend(&self.window(stream));
-            }
+            rows.extend(&self.rows_of(&[stream.take()]));
             stream.long = false;
         }
         rows
     }
 
-    /// Frames of one chunk to its tokens `[tokens, width]`, as if it were `width` frames long.
-    pub(super) fn chunk(&self, frames: &Frames, width: usize) -> Frames {
-        let mut x = frames.padded(0, width - frames.time());
-        for conv in &self.convs {
-            x = conv.forward(&x);
-            Activation::Gelu.apply(x.data_mut());
+    /// Adds the tokens of chunks to the window that is being filled, and takes those that are complete.
+    fn fill(&self, stream: &mut TowerStream, frames: Range<usize>) -> Vec<Frames> {
+        let mut chunks = Vec::new();
+        for at in frames.clone().step_by(self.chunk_frames) {
+            let chunk = stream.frames.slice(at..frames.end.min(at + self.chunk_frames));
+            stream.long |= chunk.time() == self.chunk_frames;
+            // A clip shorter than a chunk stands alone; the last chunk of a longer one is filled up with zeros.
+            let width = if stream.long { self.chunk_frames } else { chunk.time() };
+            chunks.push((chunk, width));
         }
-        x.truncate(halved(frames.time()));
-        let mut tokens = self.project.forward(&x);
-        tokens.add(&self.positions.slice(0..tokens.time()));
-        tokens
+        let mut windows = Vec::new();
+        for tokens in self.tokens_of(&chunks) {
+            stream.tokens.extend(&tokens);
+            stream.chunks += 1;
+            if stream.chunks == self.window_chunks {
+                windows.push(stream.take());
+            }
+        }
+        windows
     }
 
-    /// Takes the tokens of a window, and gives their rows.
-    fn window(&self, stream: &mut TowerStream) -> Frames {
-        let none = Frames::zeros(0, self.positions.channels());
-        let mut tokens = std::mem::replace(&mut stream.tokens, none);
-        stream.chunks = 0;
-        self.layers.iter().for_each(|layer| layer.apply(&mut tokens));
+    /// Frames of chunks, each as if it were so many frames long, to their tokens `[tokens, width]`.
+    pub(super) fn tokens_of(&self, chunks: &[(Frames, usize)]) -> Vec<Frames> {
+        let mut seen = Frames::zeros(0, self.project.inputs());
+        for (frames, width) in chunks {
+            let mut x = frames.padded(0, width - frames.time());
+            for conv in &self.convs {
+                x = conv.forward(&x);
+                Activation::Gelu.apply(x.data_mut());
+            }
+            x.truncate(halved(frames.time()));
+            seen.extend(&x);
+        }
+        // One product for all chunks: alone, each would read all weights for a dozen rows.
+        let (all, mut first) = (self.project.forward(&seen), 0);
+        let tokens = chunks.iter().map(|(frames, _)| {
+            let range = first..first + halved(frames.time());
+            first = range.end;
+            let mut tokens = all.slice(range);
+            tokens.add(&self.positions.slice(0..tokens.time()));
+            tokens
+        });
+        tokens.collect()
+    }
+
+    /// The rows of windows, each with its tokens.
+    fn rows_of(&self, windows: &[Frames]) -> Frames {
+        let mut tokens = Frames::zeros(0, self.positions.channels());
+        windows.iter().for_each(|window| tokens.extend(window));
+        let sizes: Vec<usize> = windows.iter().map(Frames::time).collect();
+        self.layers.iter().for_each(|layer| layer.apply(&mut tokens, &sizes));
         self.last.apply(tokens.data_mut());
         let mut inner = self.inner.forward(&tokens);
         Activation::Gelu.apply(inner.data_mut());
