@@ -1,8 +1,8 @@
 //! Codebooks: factorised ones, whose entries are a few values wide and stand between two projections, and plain ones, whose
 //! entries are what they stand for.
 
-use crate::codes::{self, CodeError};
-use crate::conv::{Filter, Linear};
+use crate::codes::{self, CodeError, Piece};
+use crate::conv::{Filter, Linear, Sounds};
 use crate::frames::Frames;
 use crate::weights::{LoadError, Weights};
 
@@ -97,11 +97,9 @@ impl CodebookSearch {
     }
 }
 
-/// Entries as wide as the vectors that they stand for; the nearest one is found by its distance.
+/// Entries as wide as the vectors that they stand for, to be found by their distance. Of two, the nearer has the larger output
+/// of a layer, `r c - |c|^2 / 2`; the layer's weights are the entries.
 pub(crate) struct NearestCodebook {
-    entries: Vec<f32>,
-    width: usize,
-    /// Entries as a layer whose outputs rank them: of two, the nearer has the larger one, `r c - |c|^2 / 2`.
     nearness: Linear,
 }
 
@@ -115,16 +113,8 @@ impl NearestCodebook {
         let values = weights.f32(name, &[entries, width])?;
         let square = |row: &[f32]| row.iter().map(|v| v * v).sum::<f32>();
         let bias = values.chunks_exact(width).map(|row| -0.5 * square(row)).collect();
-        let filter = Filter { shape: [entries, width, 1], values: values.clone(), bias };
-        Ok(Self { entries: values, width, nearness: Linear::new(&filter) })
-    }
-
-    /// Adds the entries of `codes` to `sum`, `[frames, width]`. The codes are known to exist.
-    pub(crate) fn add_entries(&self, codes: &[u16], sum: &mut Frames) {
-        for (row, &code) in sum.rows_mut().zip(codes) {
-            let entry = &self.entries[usize::from(code) * self.width..][..self.width];
-            row.iter_mut().zip(entry).for_each(|(s, e)| *s += e);
-        }
+        let filter = Filter { shape: [entries, width, 1], values, bias };
+        Ok(Self { nearness: Linear::new(&filter) })
     }
 
     /// Number of codes.
@@ -136,8 +126,8 @@ impl NearestCodebook {
     pub(crate) fn nearest(&self, vectors: &Frames) -> Vec<u16> {
         let entries = self.entries();
         let mut codes = Vec::with_capacity(vectors.time());
-        for tile in vectors.data().chunks(SEARCH_TILE_ROWS * self.width) {
-            let mut scores = vec![0.0; tile.len() / self.width * entries];
+        for tile in vectors.data().chunks(SEARCH_TILE_ROWS * self.nearness.inputs()) {
+            let mut scores = vec![0.0; tile.len() / self.nearness.inputs() * entries];
             self.nearness.add_rows(tile, &mut scores);
             codes.extend(scores.chunks_exact(entries).map(first_maximum));
         }
@@ -148,42 +138,72 @@ impl NearestCodebook {
     pub(crate) fn take_nearest(&self, residual: &mut Frames) -> Vec<u16> {
         let codes = self.nearest(residual);
         for (row, &code) in residual.rows_mut().zip(&codes) {
-            let entry = &self.entries[usize::from(code) * self.width..][..self.width];
+            let entry = self.nearness.weights_of(usize::from(code));
             row.iter_mut().zip(entry).for_each(|(r, e)| *r -= e);
         }
         codes
     }
 }
 
-/// Codebooks that refine each other: what one leaves over, the next one codes.
-pub(crate) struct ResidualCodebooks(Vec<NearestCodebook>);
+/// Tensors of codebooks that refine each other: what one leaves over, the next one codes.
+pub(crate) struct Residual {
+    /// Of each codebook.
+    pub(crate) names: Vec<String>,
+    /// Entries of each, and values of an entry.
+    pub(crate) shape: [usize; 2],
+}
 
-impl ResidualCodebooks {
-    /// Reads `count` codebooks whose tensors `name` names.
-    pub(crate) fn load(
-        weights: &Weights,
-        count: usize,
-        shape: [usize; 2],
-        name: impl Fn(usize) -> String,
-    ) -> Result<Self, LoadError> {
-        let load = |i| NearestCodebook::load(weights, &name(i), shape);
-        Ok(Self((0..count).map(load).collect::<Result<_, _>>()?))
-    }
+/// Such codebooks, to code vectors.
+pub(crate) struct ResidualSearch(Vec<NearestCodebook>);
 
-    /// The vectors of `codes`, `[codebooks][frames]` to `[frames, width]`.
-    pub(crate) fn sum(&self, codes: &[&[u16]]) -> Result<Frames, CodeError> {
-        let first = self.0.first().expect("a codec has a codebook; this is a bug");
-        let sizes = vec![first.entries(); self.0.len()];
-        let mut sum = Frames::zeros(codes::check(codes, &sizes)?, first.width);
-        for (codebook, row) in self.0.iter().zip(codes) {
-            codebook.add_entries(row, &mut sum);
-        }
-        Ok(sum)
+impl ResidualSearch {
+    pub(crate) fn load(weights: &Weights, residual: &Residual) -> Result<Self, LoadError> {
+        let load = |name: &String| NearestCodebook::load(weights, name, residual.shape);
+        Ok(Self(residual.names.iter().map(load).collect::<Result<_, _>>()?))
     }
 
     /// Vectors `[frames, width]` to `[codebooks][frames]`.
     pub(crate) fn encode(&self, mut vectors: Frames) -> Vec<Vec<u16>> {
         self.0.iter().map(|codebook| codebook.take_nearest(&mut vectors)).collect()
+    }
+}
+
+/// Such codebooks, to make vectors of codes.
+pub(crate) struct ResidualEntries {
+    /// `[entries, width]` of each.
+    codebooks: Vec<Vec<f32>>,
+    shape: [usize; 2],
+}
+
+impl ResidualEntries {
+    pub(crate) fn load(weights: &Weights, residual: &Residual) -> Result<Self, LoadError> {
+        let load = |name: &String| weights.f32(name, &residual.shape);
+        let codebooks = residual.names.iter().map(load).collect::<Result<_, _>>()?;
+        Ok(Self { codebooks, shape: residual.shape })
+    }
+
+    /// The vectors of `codes`, `[codebooks][frames]` to `[frames, width]`.
+    pub(crate) fn sum(&self, codes: &[&[u16]]) -> Result<Frames, CodeError> {
+        let [entries, width] = self.shape;
+        let frames = codes::check(codes, &vec![entries; self.codebooks.len()])?;
+        let mut sum = Frames::zeros(frames, width);
+        for (codebook, row) in self.codebooks.iter().zip(codes) {
+            for (sum, &code) in sum.rows_mut().zip(*row) {
+                let entry = &codebook[usize::from(code) * width..][..width];
+                sum.iter_mut().zip(entry).for_each(|(s, e)| *s += e);
+            }
+        }
+        Ok(sum)
+    }
+
+    /// [`ResidualEntries::sum`] of each stream.
+    pub(crate) fn sum_each<S>(&self, pieces: &[Piece<'_, S>]) -> Result<Sounds, CodeError> {
+        let mut sums = Sounds::none(self.shape[1]);
+        for piece in pieces {
+            let sum = self.sum(piece.codes)?;
+            sums.add(piece.ended, |rows| rows.extend(&sum));
+        }
+        Ok(sums)
     }
 }
 

@@ -33,6 +33,16 @@ pub enum CodeError {
     },
 }
 
+/// The codes that come next in one of several streams, and the stream's state.
+pub struct Piece<'a, S> {
+    /// Where the stream is.
+    pub state: &'a mut S,
+    /// `[codebooks][frames]`, perhaps no frames.
+    pub codes: &'a [&'a [u16]],
+    /// Whether they are its last ones.
+    pub ended: bool,
+}
+
 /// Checks one row of codes for each codebook, given by its size, and returns the number of frames.
 pub(crate) fn check(rows: &[&[u16]], codebooks: &[usize]) -> Result<usize, CodeError> {
     if rows.len() != codebooks.len() {

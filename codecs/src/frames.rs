@@ -118,6 +118,15 @@ impl Frames {
         self.data.extend_from_slice(&other.data);
     }
 
+    /// Appends whole rows.
+    ///
+    /// # Panics
+    /// When they are not: a caller's bug.
+    pub fn extend_rows(&mut self, rows: &[f32]) {
+        assert!(rows.len().is_multiple_of(self.channels), "not whole rows; this is a bug");
+        self.data.extend_from_slice(rows);
+    }
+
     /// Drops the first `time` rows, or all when there are fewer.
     pub fn remove_first(&mut self, time: usize) {
         self.data.drain(..(time * self.channels).min(self.data.len()));
@@ -126,15 +135,21 @@ impl Frames {
     /// A copy of the rows from `start` to `end` (not included), where rows before the first and after the last are zeros.
     #[must_use]
     pub fn window(&self, start: isize, end: isize) -> Self {
+        let mut window = Self::zeros(0, self.channels);
+        self.add_window(start, end, &mut window);
+        window
+    }
+
+    /// Appends [`Frames::window`] to other rows of the same width.
+    pub fn add_window(&self, start: isize, end: isize, to: &mut Self) {
         let time = self.time() as isize;
         let (first, last) = (start.clamp(0, time), end.clamp(0, time).max(start.clamp(0, time)));
-        let zeros = |rows: isize| rows.max(0) as usize * self.channels;
-        let length = zeros(end - start);
-        let mut data = Vec::with_capacity(length);
-        data.resize(zeros(first - start).min(length), 0.0);
-        data.extend_from_slice(&self.data[zeros(first)..zeros(last)]);
-        data.resize(length, 0.0);
-        Self { data, channels: self.channels }
+        let values = |rows: isize| rows.max(0) as usize * self.channels;
+        let (before, length) = (to.data.len(), values(end - start));
+        to.data.reserve(length);
+        to.data.resize(before + values(first - start).min(length), 0.0);
+        to.data.extend_from_slice(&self.data[values(first)..values(last)]);
+        to.data.resize(before + length, 0.0);
     }
 
     /// A copy with `left` rows of zeros before and `right` after.

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use codecs::codes::CodeError;
-use codecs::dac::{self, Dac};
 use codecs::weights::Weights;
-use codecs::{seanet, xcodec};
+use codecs::{dac, seanet, xcodec};
 use proptest::prelude::*;
 
 /// Other summing orders than the reference's through some sixty layers; an independent implementation was off by 4e-5.
@@ -94,13 +93,20 @@ macro_rules! decodes {
     };
 }
 
-decodes!(Dac, dac::SynthesisState, 10);
+decodes!(dac::Decoder, dac::SynthesisState, 10);
 decodes!(xcodec::Decoder, dac::SynthesisState, 10);
 decodes!(seanet::Decoder, seanet::DecoderState, 7);
 
-fn load_dac() -> Dac {
-    let config = dac::Config::read(&fixture("dac_tiny/config.json")).unwrap();
-    Dac::load(&open("dac_tiny/model.safetensors"), &config).unwrap()
+fn dac_config() -> dac::Config {
+    dac::Config::read(&fixture("dac_tiny/config.json")).unwrap()
+}
+
+fn load_dac() -> dac::Decoder {
+    dac::Decoder::load(&open("dac_tiny/model.safetensors"), &dac_config()).unwrap()
+}
+
+fn load_dac_encoder() -> dac::Encoder {
+    dac::Encoder::load(&open("dac_tiny/model.safetensors"), &dac_config()).unwrap()
 }
 
 fn xcodec_config() -> xcodec::Config {
@@ -137,7 +143,7 @@ fn decoded_sounds_match_the_references() {
 
 #[test]
 fn encoded_sounds_have_the_codes_of_the_references() {
-    let encoder = load_dac();
+    let encoder = load_dac_encoder();
     for (name, raw) in [("encode_exact", "raw"), ("encode_padded", "raw")] {
         let case = open(&format!("dac_tiny/{name}.safetensors"));
         assert_eq!(encoder.encode(&tensor(&case, raw)), codes(&case), "{name}");
@@ -163,7 +169,7 @@ fn encoded_sounds_have_the_codes_of_the_references() {
 
 #[test]
 fn sounds_too_short_for_a_frame_give_no_code_or_one() {
-    assert_eq!(load_dac().encode(&[]), vec![Vec::<u16>::new(); CODEBOOKS]);
+    assert_eq!(load_dac_encoder().encode(&[]), vec![Vec::<u16>::new(); CODEBOOKS]);
     let weights = open("dac_tiny/espnet/model.safetensors");
     let encoder = seanet::Encoder::load(&weights, &seanet_config()).unwrap();
     assert_eq!(encoder.encode(&[]), vec![Vec::<u16>::new(); CODEBOOKS]);
@@ -236,7 +242,7 @@ proptest! {
         sizes in prop::collection::vec(0..9usize, 0..12),
         seed in any::<u32>(),
     ) {
-        static DAC: LazyLock<Dac> = LazyLock::new(load_dac);
+        static DAC: LazyLock<dac::Decoder> = LazyLock::new(load_dac);
         static XCODEC: LazyLock<xcodec::Decoder> = LazyLock::new(load_xcodec);
         static SEANET: LazyLock<seanet::Decoder> = LazyLock::new(load_seanet);
         check_pieces(&*DAC, frames, &sizes, seed);
@@ -256,7 +262,7 @@ fn the_stated_look_ahead_is_the_least() {
         }
         most
     }
-    assert_eq!(behind(&load_dac()), Dac::LOOK_AHEAD);
+    assert_eq!(behind(&load_dac()), <dac::Decoder as Decodes>::LOOK_AHEAD);
     assert_eq!(behind(&load_xcodec()), <xcodec::Decoder as Decodes>::LOOK_AHEAD);
     assert_eq!(behind(&load_seanet()), <seanet::Decoder as Decodes>::LOOK_AHEAD);
 }

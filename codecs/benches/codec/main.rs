@@ -13,6 +13,7 @@
 mod dualcodec;
 mod qwen3_omni;
 mod reconstruct;
+mod speech;
 mod vibevoice;
 mod weights;
 
@@ -43,12 +44,23 @@ type Maker = fn() -> Workload;
 fn main() {
     // cargo itself passes `--bench`.
     let filter = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    let makers: [(&str, Maker); 5] = [
+    let makers: [(&str, Maker); 16] = [
         ("dualcodec", dualcodec::decode_window),
         ("vibevoice encode", vibevoice::encode_window),
         ("vibevoice decode", vibevoice::decode_piece),
         ("reconstruction commit", reconstruct::commit),
-        ("qwen3-omni", qwen3_omni::encode_window),
+        ("qwen3-omni tower", qwen3_omni::encode_window),
+        ("xcodec frame", speech::xcodec_frame),
+        ("xcodec streams", speech::xcodec_together),
+        ("xcodec clip", speech::xcodec_clip),
+        ("dac frame", speech::dac_frame),
+        ("dac streams", speech::dac_together),
+        ("dac clip", speech::dac_clip),
+        ("dac encode", speech::dac_encode),
+        ("seanet frame", speech::seanet_frame),
+        ("seanet streams", speech::seanet_together),
+        ("seanet clip", speech::seanet_clip),
+        ("seanet encode", speech::seanet_encode),
     ];
     println!("{:<44} {:>9} {:>9} {:>9} {:>7}", "one thread", "GMAC/s", "product", "share", "RTF");
     for (name, make) in makers {

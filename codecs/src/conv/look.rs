@@ -6,7 +6,8 @@
 //! kept           c d e f           what E sees
 //! ```
 
-use super::ConvTranspose1d;
+use super::transposed::Needed;
+use super::{ConvTranspose1d, Sounds};
 use crate::frames::Frames;
 
 /// What lies beyond both ends of a sound.
@@ -51,10 +52,26 @@ impl Look {
         self.rows.data().len()
     }
 
-    /// Takes a piece, the last one where `ended`. Gives what the steps see that can be made now, `left` steps and `right`
-    /// steps around them included.
-    pub fn next(&mut self, piece: &Frames, sides: Sides, ended: bool) -> Frames {
-        self.rows.extend(piece);
+    /// Takes the next steps of each sound. Gives what the steps see that can be made now, `left` steps and `right` steps around
+    /// them included; nothing of a sound where none can.
+    ///
+    /// # Panics
+    /// When there is not one look for each sound: a caller's bug.
+    pub fn next_each<'a>(
+        mut looks: impl Iterator<Item = &'a mut Self>,
+        pieces: &Sounds,
+        sides: Sides,
+    ) -> Sounds {
+        let mut seen = Sounds::none(pieces.channels());
+        for (piece, ended) in pieces.each() {
+            let look = looks.next().expect("a look for each sound; this is a bug");
+            seen.add(ended, |rows| look.see(piece, sides, ended, rows));
+        }
+        seen
+    }
+
+    fn see(&mut self, piece: &[f32], sides: Sides, ended: bool, seen: &mut Frames) {
+        self.rows.extend_rows(piece);
         let total = self.first + self.rows.time();
         // The first steps see in the mirror what comes after them.
         let waits = sides.edge == Edge::Mirror && total <= sides.left;
@@ -64,40 +81,33 @@ impl Look {
             false => total.saturating_sub(sides.right).max(self.done),
         };
         if ready == self.done {
-            return Frames::zeros(sides.left + sides.right, self.rows.channels());
+            return;
         }
         let (start, end) =
             (self.done as isize - sides.left as isize, (ready + sides.right) as isize);
-        let seen = match sides.edge {
-            Edge::Zero => self.window(start, end),
-            Edge::Mirror => self.mirrored(start, end, sides),
-        };
+        match sides.edge {
+            Edge::Mirror if start < 0 || end > total as isize => {
+                self.add_mirrored(start, end, sides, seen);
+            }
+            Edge::Mirror | Edge::Zero => self.add_window(start, end, seen),
+        }
         self.done = ready;
         self.forget(ready.saturating_sub(sides.left));
-        seen
     }
 
-    fn window(&self, start: isize, end: isize) -> Frames {
+    fn add_window(&self, start: isize, end: isize, seen: &mut Frames) {
         let first = self.first as isize;
-        self.rows.window(start - first, end - first)
+        self.rows.add_window(start - first, end - first, seen);
     }
 
-    fn mirrored(&self, start: isize, end: isize, sides: Sides) -> Frames {
+    fn add_mirrored(&self, start: isize, end: isize, sides: Sides, seen: &mut Frames) {
         let total = (self.first + self.rows.time()) as isize;
         let last = total.max(sides.left.max(sides.right) as isize + 1) - 1;
-        let width = self.rows.channels();
-        let mut data = Vec::with_capacity((end - start) as usize * width);
         for step in start..end {
             let step = step.abs();
             let step = if step > last { 2 * last - step } else { step };
-            match usize::try_from(step).ok().and_then(|s| s.checked_sub(self.first)) {
-                Some(at) if at < self.rows.time() => {
-                    data.extend_from_slice(&self.rows.data()[at * width..(at + 1) * width]);
-                }
-                _ => data.resize(data.len() + width, 0.0),
-            }
+            self.add_window(step, step + 1, seen);
         }
-        Frames::new(data, width)
     }
 
     fn forget(&mut self, before: usize) {
@@ -108,15 +118,28 @@ impl Look {
 }
 
 impl ConvTranspose1d {
-    /// The next piece of a stream, the last one where `ended`: the steps of output that no later input reaches.
-    pub fn rise(&self, look: &mut Look, piece: &Frames, ended: bool) -> Frames {
-        look.rows.extend(piece);
-        let total = look.first + look.rows.time();
-        let ready = if ended { self.steps(total) } else { self.settled(total) }.max(look.done);
-        let out = self.forward_range_of(look.done..ready, |start, end| look.window(start, end));
-        look.done = ready;
-        look.forget(self.first_input(ready));
-        out
+    /// The next steps of each sound: those of the output that no later input reaches.
+    ///
+    /// # Panics
+    /// When there is not one look for each sound: a caller's bug.
+    pub fn rise_each<'a>(
+        &self,
+        mut looks: impl Iterator<Item = &'a mut Look>,
+        pieces: &Sounds,
+    ) -> Sounds {
+        let (mut needed, mut kept) = (Sounds::none(pieces.channels()), Vec::new());
+        for (piece, ended) in pieces.each() {
+            let look = looks.next().expect("a look for each sound; this is a bug");
+            look.rows.extend_rows(piece);
+            let total = look.first + look.rows.time();
+            let ready = if ended { self.steps(total) } else { self.settled(total) }.max(look.done);
+            let Needed { inputs, outputs } = self.needed(look.done..ready);
+            needed.add(ended, |rows| look.add_window(inputs.start, inputs.end, rows));
+            kept.push(outputs);
+            look.done = ready;
+            look.forget(self.first_input(ready));
+        }
+        self.only(&needed, &kept)
     }
 }
 
@@ -172,10 +195,14 @@ mod tests {
                             let piece = input.slice(at..at + size);
                             at += size;
                             let ended = i + 1 == sizes.len();
-                            let seen = look.next(&piece, sides, ended);
-                            let steps = seen.time() - left - right;
+                            let looks = std::iter::once(&mut look);
+                            let seen = Look::next_each(looks, &Sounds::one(piece, ended), sides);
+                            let steps = seen.rows().time().saturating_sub(left + right);
                             if steps > 0 {
-                                assert_eq!(seen, whole.slice(done..done + steps + left + right));
+                                assert_eq!(
+                                    seen.rows(),
+                                    &whole.slice(done..done + steps + left + right)
+                                );
                             }
                             done += steps;
                             let waits = edge == Edge::Mirror && at <= left;
@@ -208,7 +235,9 @@ mod tests {
                         let piece = input.slice(at..at + size);
                         at += size;
                         let ended = i + 1 == sizes.len();
-                        data.extend(layer.rise(&mut look, &piece, ended).into_data());
+                        let looks = std::iter::once(&mut look);
+                        let risen = layer.rise_each(looks, &Sounds::one(piece, ended));
+                        data.extend_from_slice(risen.rows().data());
                         assert!(ended || data.len() / 2 == (at * stride).saturating_sub(left));
                     }
                     assert_close("pieces", &Frames::new(data, 2), &whole);

@@ -118,6 +118,18 @@ impl Matrix {
         self.columns
     }
 
+    /// The weights of a column, row by row.
+    pub(super) fn column(&self, column: usize) -> impl Iterator<Item = f32> {
+        let (panels, panel, lane) = (self.columns.div_ceil(LANES), column / LANES, column % LANES);
+        let mut rest = self.weights.as_slice();
+        self.groups.iter().flat_map(move |runs| {
+            let depth = depth_of(runs);
+            let (group, others) = rest.split_at(panels * depth);
+            rest = others;
+            group[panel * depth..(panel + 1) * depth].iter().map(move |row| row.0[lane])
+        })
+    }
+
     /// Adds the product to `out`, `[rows, columns]`; `starts` tells for each row where its input begins.
     /// A row's sums are made in one fixed order, so its result does not depend on the rows beside it.
     pub(super) fn add_product(
@@ -305,6 +317,10 @@ mod tests {
             let taps = Taps { taps, width, tap_stride: width + gap };
             let weights = noise(taps.depth() * columns, 1);
             let matrix = Matrix::from_fn(taps, columns, |r, c| weights[r * columns + c]);
+            for column in 0..columns {
+                let expected = weights.iter().copied().skip(column).step_by(columns);
+                assert!(matrix.column(column).eq(expected));
+            }
             for rows in [0, 1, 5, 6, 7, 13, BLOCK_ROWS + 8] {
                 let row_stride = 3;
                 let input = noise(rows * row_stride + taps.span(), 2);

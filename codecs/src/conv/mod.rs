@@ -3,7 +3,7 @@
 //!
 //! Every layer has `forward` for a whole sound. A causal one also has `step` for a piece of it: `state()` gives
 //! the state of a fresh stream, whose size never changes, and pieces of any lengths give what the whole gives.
-//! One that looks ahead streams through a [`Look`], which holds what it still has to see.
+//! One that looks ahead streams through a [`Look`], which holds what it still has to see; several streams are [`Sounds`].
 //! Layers know shapes, never rates or names of models.
 //!
 //! ```text
@@ -18,6 +18,7 @@ mod look;
 mod matmul;
 mod plain;
 mod plane;
+mod sounds;
 mod transposed;
 
 pub use depthwise::DepthwiseConv1d;
@@ -26,6 +27,7 @@ pub use filter::Filter;
 pub use look::{Edge, Look, Sides};
 pub use plain::{Conv1d, ConvShape, Linear};
 pub use plane::{Conv2d, PlaneShape};
+pub use sounds::Sounds;
 pub use transposed::{ConvTranspose1d, TransposedShape};
 
 use crate::frames::Frames;

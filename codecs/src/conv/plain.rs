@@ -1,7 +1,7 @@
 //! Linear layer and plain convolution.
 
 use super::matmul::{Matrix, Taps};
-use super::{ConvState, Filter};
+use super::{ConvState, Filter, Sounds};
 use crate::frames::Frames;
 
 /// A linear layer on each row: `y = W x + b`.
@@ -32,6 +32,11 @@ impl Linear {
     /// Values in an output row.
     pub fn outputs(&self) -> usize {
         self.matrix.columns()
+    }
+
+    /// The weights of an output, one for each input.
+    pub(crate) fn weights_of(&self, output: usize) -> impl Iterator<Item = f32> {
+        self.matrix.column(output)
     }
 
     /// The layer on every row: `[time, in]` to `[time, out]`.
@@ -201,6 +206,28 @@ impl Conv1d {
             "a piece must be whole strides; this is a bug"
         );
         self.convolve(&state.extend(input))
+    }
+
+    /// The layer on what it sees of each sound, nothing padded: `reach - 1` steps less of each where the stride is 1.
+    ///
+    /// # Panics
+    /// When the sounds have another width: a caller's bug.
+    pub fn forward_each(&self, seen: &Sounds) -> Sounds {
+        assert_eq!(seen.channels(), self.inputs, "input of another width; this is a bug");
+        let (mut places, mut first) = (Vec::new(), 0);
+        for (rows, ended) in seen.each() {
+            let time = rows.len() / self.inputs;
+            places.push((first, self.shape.steps_padded(time), ended));
+            first += time;
+        }
+        let steps = places.iter().map(|(_, steps, _)| steps).sum();
+        let mut out = Frames::zeros(steps, self.outputs());
+        add_bias(&self.bias, out.data_mut());
+        let mut starts = places.iter().flat_map(|&(first, steps, _)| {
+            (0..steps).map(move |step| (first + step * self.shape.stride) * self.inputs)
+        });
+        self.matrix.add_product(seen.rows().data(), &mut starts, out.data_mut());
+        Sounds::of(out, places.into_iter().map(|(_, steps, ended)| (steps, ended)))
     }
 
     fn convolve(&self, padded: &Frames) -> Frames {

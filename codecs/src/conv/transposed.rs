@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Conv1d, ConvShape, ConvState, Filter};
+use super::{Conv1d, ConvShape, ConvState, Filter, Sounds};
 use crate::frames::Frames;
 
 /// How a transposed convolution spreads its input; counts are time steps of the output.
@@ -23,6 +23,14 @@ impl TransposedShape {
     pub fn causal(kernel: usize, stride: usize) -> Self {
         Self { kernel, stride, left: 0, right: kernel.saturating_sub(stride) }
     }
+}
+
+/// See [`ConvTranspose1d::needed`].
+pub(super) struct Needed {
+    /// Steps of the input; those before the first and behind the last one are zeros.
+    pub(super) inputs: Range<isize>,
+    /// Steps of what comes out.
+    pub(super) outputs: Range<usize>,
 }
 
 /// A transposed convolution, `[time, in]` to `[(time - 1) * stride + kernel - left - right, out]`.
@@ -93,13 +101,11 @@ impl ConvTranspose1d {
         range: Range<usize>,
         window: impl FnOnce(isize, isize) -> Frames,
     ) -> Frames {
-        let stride = self.shape.stride;
-        let (start, end) = (range.start + self.shape.left, range.end + self.shape.left);
-        let (first, last) = (start / stride, end.div_ceil(stride));
-        let needed = window(first as isize - self.context() as isize, last as isize);
-        let mut data = self.conv.forward_padded(&needed, 0, 0).into_data();
-        data.truncate((end - first * stride) * self.outputs);
-        data.drain(..(start - first * stride) * self.outputs);
+        let Needed { inputs, outputs } = self.needed(range);
+        let mut data =
+            self.conv.forward_padded(&window(inputs.start, inputs.end), 0, 0).into_data();
+        data.truncate(outputs.end * self.outputs);
+        data.drain(..outputs.start * self.outputs);
         Frames::new(data, self.outputs)
     }
 
@@ -116,6 +122,31 @@ impl ConvTranspose1d {
     /// The next piece of a stream: `[time, in]` to `[time * stride, out]`.
     pub fn step(&self, state: &mut ConvState, input: &Frames) -> Frames {
         Frames::new(self.conv.step(state, input).into_data(), self.outputs)
+    }
+
+    /// What output steps are made of, and where they lie in what the convolution makes of it.
+    pub(super) fn needed(&self, range: Range<usize>) -> Needed {
+        let stride = self.shape.stride;
+        if range.is_empty() {
+            return Needed { inputs: 0..0, outputs: 0..0 };
+        }
+        let (start, end) = (range.start + self.shape.left, range.end + self.shape.left);
+        let (first, last) = (start / stride, end.div_ceil(stride));
+        Needed {
+            inputs: first as isize - self.context() as isize..last as isize,
+            outputs: start - first * stride..end - first * stride,
+        }
+    }
+
+    /// The kept output steps of each sound, of what they are made of.
+    pub(super) fn only(&self, needed: &Sounds, kept: &[Range<usize>]) -> Sounds {
+        let made = self.conv.forward_each(needed);
+        let mut out = Sounds::none(self.outputs);
+        for ((rows, ended), kept) in made.each().zip(kept) {
+            let values = kept.start * self.outputs..kept.end * self.outputs;
+            out.add(ended, |all| all.extend_rows(&rows[values]));
+        }
+        out
     }
 
     /// Output steps that no further input changes once `time` are there.

@@ -1,7 +1,7 @@
 //! Samples to latents.
 
 use super::unit::{Unit, load_conv, load_snake};
-use crate::conv::{Conv1d, ConvShape, Look};
+use crate::conv::{Conv1d, ConvShape};
 use crate::frames::Frames;
 use crate::math::Snake;
 use crate::weights::{LoadError, Weights};
@@ -64,7 +64,7 @@ impl Analysis {
         let mut x = self.first.forward(samples);
         for stage in &self.stages {
             for unit in &stage.units {
-                x = unit.step(&mut Look::fresh(x.channels()), &x, true);
+                x = unit.within(x.padded(unit.reach(), unit.reach()));
             }
             stage.snake.apply(x.data_mut());
             x = stage.fall.forward(&x);

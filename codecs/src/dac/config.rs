@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::analysis::AnalysisShape;
 use super::synthesis::{Finish, SynthesisShape};
+use crate::codebook::CodebookShape;
 use crate::weights::{LoadError, read_json};
 
 /// What the configuration says; other fields are not looked at.
@@ -45,6 +46,15 @@ impl Config {
     /// Samples of a frame.
     pub fn frame_samples(&self) -> usize {
         self.upsampling_ratios.iter().product()
+    }
+
+    pub(super) fn codebook(&self) -> CodebookShape {
+        let (entries, width) = (self.codebook_size, self.codebook_dim);
+        CodebookShape { entries, width, latent: self.hidden_size }
+    }
+
+    pub(super) fn codebook_names(&self) -> impl Iterator<Item = String> {
+        (0..self.n_codebooks).map(|i| format!("quantizer.quantizers.{i}"))
     }
 
     pub(super) fn analysis(&self) -> AnalysisShape<'_> {

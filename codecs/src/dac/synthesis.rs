@@ -1,7 +1,9 @@
 //! Latents to samples, whole or piece by piece.
 
 use super::unit::{Unit, load_conv, load_snake};
-use crate::conv::{Conv1d, ConvShape, ConvTranspose1d, Edge, Filter, Look, Sides, TransposedShape};
+use crate::conv::{
+    Conv1d, ConvShape, ConvTranspose1d, Edge, Filter, Look, Sides, Sounds, TransposedShape,
+};
 use crate::frames::Frames;
 use crate::math::{Snake, tanh_all};
 use crate::weights::{LoadError, Weights};
@@ -106,36 +108,37 @@ impl Synthesis {
         }
     }
 
-    /// The next latents of a stream, `[frames, latent]`, the last ones where `ended`, to the samples that are certain now.
+    /// The next latents of each stream, `[frames, latent]`, to the samples that are certain now.
     pub(crate) fn step(
         &self,
-        state: &mut SynthesisState,
-        latent: &Frames,
-        ended: bool,
-    ) -> Vec<f32> {
-        let mut x = self.first.forward(&state.first.next(latent, SIDES, ended));
-        for (stage, (rise, units)) in self.stages.iter().zip(&mut state.stages) {
-            stage.snake.apply(x.data_mut());
-            x = stage.rise.rise(rise, &x, ended);
-            for (unit, look) in stage.units.iter().zip(units) {
-                x = unit.step(look, &x, ended);
+        states: &mut [&mut SynthesisState],
+        latents: &Sounds,
+    ) -> Vec<Vec<f32>> {
+        let looks = states.iter_mut().map(|state| &mut state.first);
+        let mut x = self.first.forward_each(&Look::next_each(looks, latents, SIDES));
+        for (i, stage) in self.stages.iter().enumerate() {
+            stage.snake.apply(x.rows_mut().data_mut());
+            x = stage.rise.rise_each(states.iter_mut().map(|state| &mut state.stages[i].0), &x);
+            for (j, unit) in stage.units.iter().enumerate() {
+                x = unit.step(states.iter_mut().map(|state| &mut state.stages[i].1[j]), &x);
             }
         }
-        let mut seen = state.last.next(&x, SIDES, ended);
-        self.last_snake.apply(seen.data_mut());
-        let mut samples = self.last.forward(&seen).into_data();
+        let looks = states.iter_mut().map(|state| &mut state.last);
+        let mut seen = Look::next_each(looks, &x, SIDES);
+        self.last_snake.apply(seen.rows_mut().data_mut());
+        let mut samples = self.last.forward_each(&seen);
         if self.finish == Finish::Tanh {
-            tanh_all(&mut samples);
+            tanh_all(samples.rows_mut().data_mut());
         }
-        samples
+        samples.each().map(|(samples, _)| samples.to_vec()).collect()
     }
 
     pub(crate) fn whole(&self, latent: &Frames) -> Vec<f32> {
         let (mut state, mut samples) = (self.state(), Vec::new());
         for start in (0..latent.time()).step_by(PIECE_FRAMES) {
             let end = (start + PIECE_FRAMES).min(latent.time());
-            let piece = latent.slice(start..end);
-            samples.extend(self.step(&mut state, &piece, end == latent.time()));
+            let piece = Sounds::one(latent.slice(start..end), end == latent.time());
+            samples.extend(self.step(&mut [&mut state], &piece).remove(0));
         }
         samples
     }

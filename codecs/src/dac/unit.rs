@@ -1,6 +1,6 @@
 //! The residual unit that the encoders and decoders of every DAC are made of.
 
-use crate::conv::{Conv1d, ConvShape, Edge, Filter, Look, Sides};
+use crate::conv::{Conv1d, ConvShape, Edge, Filter, Look, Sides, Sounds};
 use crate::frames::Frames;
 use crate::math::Snake;
 use crate::weights::{LoadError, Weights};
@@ -58,20 +58,29 @@ impl Unit {
         self.reach
     }
 
-    /// The next piece of a stream.
-    pub(super) fn step(&self, look: &mut Look, piece: &Frames, ended: bool) -> Frames {
+    /// The next steps of each sound.
+    pub(super) fn step<'a>(
+        &self,
+        looks: impl Iterator<Item = &'a mut Look>,
+        pieces: &Sounds,
+    ) -> Sounds {
         let sides = Sides { left: self.reach, right: self.reach, edge: Edge::Zero };
-        self.within(look.next(piece, sides, ended))
+        self.within_each(Look::next_each(looks, pieces, sides))
     }
 
     /// The unit at all steps of `seen` but the first and last [`Unit::reach`] ones, which it only looks at. They are zeros
     /// beyond the ends of a sound, and stay so: a snake of 0 is 0.
-    pub(crate) fn within(&self, mut seen: Frames) -> Frames {
-        let mut out = seen.slice(self.reach..seen.time() - self.reach);
-        self.before.apply(seen.data_mut());
-        let mut spread = self.spread.forward(&seen);
-        self.between.apply(spread.data_mut());
-        self.mix.add_to(&spread, &mut out);
+    pub(crate) fn within(&self, seen: Frames) -> Frames {
+        self.within_each(Sounds::one(seen, true)).into_rows()
+    }
+
+    /// [`Unit::within`] of each sound.
+    fn within_each(&self, mut seen: Sounds) -> Sounds {
+        let mut out = seen.inner(self.reach, self.reach);
+        self.before.apply(seen.rows_mut().data_mut());
+        let mut spread = self.spread.forward_each(&seen);
+        self.between.apply(spread.rows_mut().data_mut());
+        self.mix.add_to(spread.rows(), out.rows_mut());
         out
     }
 }

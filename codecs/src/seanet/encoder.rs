@@ -2,8 +2,9 @@
 
 use super::layers::{Block, Conv, Shape, load_snake};
 use super::lstm::Lstm;
-use super::{Config, PREFIX, load_codebooks};
-use crate::codebook::ResidualCodebooks;
+use super::{Config, PREFIX, residual};
+use crate::codebook::ResidualSearch;
+use crate::conv::Sounds;
 use crate::frames::Frames;
 use crate::math::Snake;
 use crate::weights::{LoadError, Weights};
@@ -15,7 +16,7 @@ pub struct Encoder {
     lstm: Lstm,
     last_snake: Snake,
     last: Conv,
-    codebooks: ResidualCodebooks,
+    codebooks: ResidualSearch,
 }
 
 struct Stage {
@@ -47,7 +48,7 @@ impl Encoder {
             lstm: Lstm::load(weights, &format!("{model}.{next}"), width, config.encdec_lstm)?,
             last_snake: load_snake(weights, &format!("{model}.{}", next + 1), width)?,
             last: Conv::load(weights, &format!("{model}.{}", next + 2), last)?,
-            codebooks: load_codebooks(weights, config)?,
+            codebooks: ResidualSearch::load(weights, &residual(config))?,
         })
     }
 
@@ -58,17 +59,17 @@ impl Encoder {
 
     /// What the codebooks code, `[frames, latent]`.
     pub fn latent(&self, samples: &[f32]) -> Frames {
-        let mut x = self.first.forward(&Frames::new(samples.to_vec(), 1));
+        let mut x = self.first.forward(Frames::new(samples.to_vec(), 1));
         for stage in &self.stages {
             for block in &stage.blocks {
-                x = block.step(&mut block.look(), &x, true);
+                x = block.forward(x);
             }
             stage.snake.apply(x.data_mut());
-            x = stage.fall.forward(&x);
+            x = stage.fall.forward(x);
         }
-        x = self.lstm.step(&mut self.lstm.state(), &x);
+        x = self.lstm.step(&mut [&mut self.lstm.state()], &Sounds::one(x, true)).into_rows();
         self.last_snake.apply(x.data_mut());
-        self.last.forward(&x)
+        self.last.forward(x)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Layers that mirror a sound at its ends.
 
 use super::Config;
-use crate::conv::{Conv1d, ConvShape, Edge, Filter, Look, Sides};
+use crate::conv::{Conv1d, ConvShape, Edge, Filter, Look, Sides, Sounds};
 use crate::frames::Frames;
 use crate::math::Snake;
 use crate::weights::{LoadError, Weights};
@@ -45,16 +45,22 @@ impl Conv {
         Look::fresh(self.conv.inputs())
     }
 
-    /// The next piece of a stream, of stride 1.
-    pub(super) fn step(&self, look: &mut Look, piece: &Frames, ended: bool) -> Frames {
-        self.conv.forward(&look.next(piece, self.sides, ended))
+    /// The next steps of each sound, of stride 1.
+    pub(super) fn step<'a>(
+        &self,
+        looks: impl Iterator<Item = &'a mut Look>,
+        pieces: &Sounds,
+    ) -> Sounds {
+        self.conv.forward_each(&Look::next_each(looks, pieces, self.sides))
     }
 
     /// A whole sound, of any stride. What lacks to the last stride is mirrored too.
-    pub(super) fn forward(&self, x: &Frames) -> Frames {
+    pub(super) fn forward(&self, x: Frames) -> Frames {
         let lacking = x.time().next_multiple_of(self.stride) - x.time();
         let sides = Sides { right: self.sides.right + lacking, ..self.sides };
-        self.conv.forward(&self.look().next(x, sides, true))
+        let looks = [&mut self.look()];
+        let seen = Look::next_each(looks.into_iter(), &Sounds::one(x, true), sides);
+        self.conv.forward(seen.rows())
     }
 }
 
@@ -110,17 +116,26 @@ impl Block {
         self.spread.look()
     }
 
-    /// The next piece of a stream.
-    pub(super) fn step(&self, look: &mut Look, piece: &Frames, ended: bool) -> Frames {
+    /// The next steps of each sound.
+    pub(super) fn step<'a>(
+        &self,
+        looks: impl Iterator<Item = &'a mut Look>,
+        pieces: &Sounds,
+    ) -> Sounds {
         let sides = self.spread.sides;
-        let mut seen = look.next(piece, sides, ended);
-        let own = seen.slice(sides.left..seen.time() - sides.right);
-        self.before.apply(seen.data_mut());
-        let mut inner = self.spread.conv.forward(&seen);
-        self.between.apply(inner.data_mut());
-        let mut out = self.shortcut.conv.forward(&own);
-        self.mix.conv.add_to(&inner, &mut out);
+        let mut seen = Look::next_each(looks, pieces, sides);
+        let own = seen.inner(sides.left, sides.right);
+        self.before.apply(seen.rows_mut().data_mut());
+        let mut inner = self.spread.conv.forward_each(&seen);
+        self.between.apply(inner.rows_mut().data_mut());
+        let mut out = self.shortcut.conv.forward_each(&own);
+        self.mix.conv.add_to(inner.rows(), out.rows_mut());
         out
+    }
+
+    /// A whole sound.
+    pub(super) fn forward(&self, x: Frames) -> Frames {
+        self.step([&mut self.look()].into_iter(), &Sounds::one(x, true)).into_rows()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Layers of an LSTM, one direction, whose output is added to their input.
 
-use crate::conv::{Filter, Linear};
-use crate::frames::Frames;
+use crate::conv::{Filter, Linear, Sounds};
 use crate::math::{sigmoid, tanh};
 use crate::weights::{LoadError, Weights};
 
@@ -65,18 +64,42 @@ impl Lstm {
         LstmState { layers: self.layers.iter().map(|_| layer()).collect() }
     }
 
-    /// The next piece of a stream.
-    pub(super) fn step(&self, state: &mut LstmState, x: &Frames) -> Frames {
+    /// The next steps of each sound.
+    pub(super) fn step(&self, states: &mut [&mut LstmState], x: &Sounds) -> Sounds {
+        let width = self.width;
+        let mut first = 0;
+        let places: Vec<(usize, usize)> = x
+            .each()
+            .map(|(rows, _)| {
+                let steps = rows.len() / width;
+                first += steps;
+                (first - steps, steps)
+            })
+            .collect();
+        let longest = places.iter().map(|(_, steps)| *steps).max().unwrap_or(0);
         let mut out = x.clone();
-        for (layer, (h, c)) in self.layers.iter().zip(&mut state.layers) {
-            let mut gates = layer.input.forward(&out);
-            for (gates, out) in gates.rows_mut().zip(out.rows_mut()) {
-                layer.hidden.add_rows(h, gates);
-                turn(gates, h, c);
-                out.copy_from_slice(h);
+        for (i, layer) in self.layers.iter().enumerate() {
+            let gates = layer.input.forward(out.rows());
+            for step in 0..longest {
+                // The sounds that still have a step, and its row.
+                let going = || {
+                    let going = places.iter().enumerate().filter(move |(_, p)| step < p.1);
+                    going.map(move |(sound, p)| (sound, p.0 + step))
+                };
+                let hidden = going().flat_map(|(sound, _)| states[sound].layers[i].0.iter());
+                let hidden: Vec<f32> = hidden.copied().collect();
+                let size = GATES * width;
+                let now = going().flat_map(|(_, row)| &gates.data()[row * size..][..size]);
+                let mut now: Vec<f32> = now.copied().collect();
+                layer.hidden.add_rows(&hidden, &mut now);
+                for ((sound, row), gates) in going().zip(now.chunks_exact(size)) {
+                    let (h, c) = &mut states[sound].layers[i];
+                    turn(gates, h, c);
+                    out.rows_mut().data_mut()[row * width..][..width].copy_from_slice(h);
+                }
             }
         }
-        out.add(x);
+        out.rows_mut().add(x.rows());
         out
     }
 }

@@ -14,14 +14,15 @@ pub use config::Config;
 pub use decoder::{Decoder, DecoderState};
 pub use encoder::Encoder;
 
-use crate::codebook::ResidualCodebooks;
-use crate::weights::{LoadError, Weights};
+use crate::codebook::Residual;
 
 /// What stands before the names of all tensors that are used.
 const PREFIX: &str = "codec.generator";
 
-fn load_codebooks(weights: &Weights, config: &Config) -> Result<ResidualCodebooks, LoadError> {
-    let shape = [config.quantizer_bins, config.hidden_dim];
+fn residual(config: &Config) -> Residual {
     let name = |q: usize| format!("{PREFIX}.quantizer.vq.layers.{q}._codebook.embed");
-    ResidualCodebooks::load(weights, config.quantizer_n_q, shape, name)
+    Residual {
+        names: (0..config.quantizer_n_q).map(name).collect(),
+        shape: [config.quantizer_bins, config.hidden_dim],
+    }
 }

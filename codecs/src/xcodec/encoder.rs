@@ -1,8 +1,8 @@
 //! Samples to codes.
 
 use super::hubert::Hubert;
-use super::{Config, load_codebooks};
-use crate::codebook::ResidualCodebooks;
+use super::{Config, residual};
+use crate::codebook::ResidualSearch;
 use crate::conv::{Conv1d, ConvShape, Filter, Linear};
 use crate::dac::Analysis;
 use crate::frames::Frames;
@@ -18,7 +18,7 @@ pub struct Encoder {
     semantic: SemanticEncoder,
     acoustic: Analysis,
     join: Linear,
-    codebooks: ResidualCodebooks,
+    codebooks: ResidualSearch,
 }
 
 impl Encoder {
@@ -33,7 +33,7 @@ impl Encoder {
             semantic: SemanticEncoder::load(weights, config)?,
             acoustic: Analysis::load(weights, "acoustic_encoder", &config.analysis())?,
             join: Linear::new(&Filter::matrix(weights, "fc", [wide, wide], true)?),
-            codebooks: load_codebooks(weights, config)?,
+            codebooks: ResidualSearch::load(weights, &residual(config))?,
         })
     }
 
