@@ -34,7 +34,7 @@ enum Command {
     Say(Box<say::Args>),
     /// Measure a server: many callers at once, and what they got
     Bench(bench::Args),
-    /// Print lines from standard input as they would be spoken
+    /// Print a text as it would be spoken
     Text(text::Args),
     /// List the voices of a bundle
     Voices(voices::Args),

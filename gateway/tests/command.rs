@@ -239,6 +239,20 @@ fn what_cannot_be_had_is_a_usage_error_that_says_what_can() {
 }
 
 #[test]
+fn a_text_is_put_into_words_from_an_argument_or_from_standard_input() {
+    let folder = TempDir::new().unwrap();
+    let output = run(dovecote(folder.path()).args(["text", "--locale", "en", "It is 5.\n5 km"]));
+    let words = "It is five.\nfive kilometers\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), words, "{}", stderr(&output));
+
+    let mut command = dovecote(folder.path());
+    command.args(["text", "--locale", "en"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"It is 5.\n5 km\n").unwrap();
+    assert_eq!(String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout), words);
+}
+
+#[test]
 fn voices_are_listed_with_the_licence() {
     let folder = TempDir::new().unwrap();
     let output = run(dovecote(folder.path()).args(["voices", "--json"]));

@@ -17,6 +17,8 @@ const LINE_BYTES_MAX: u64 = 1024 * 1024;
 /// Arguments of `dovecote text`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// What to put into words, line by line [default: standard input]
+    text: Option<String>,
     /// Language of the lines: a name, or a code like de [default: that of the voice]
     #[arg(long)]
     language: Option<String>,
@@ -31,17 +33,28 @@ pub struct Args {
     map: bool,
 }
 
-/// Reads lines from standard input and prints each as it is spoken, at once.
+/// Prints each line of a text, or of standard input as soon as it is there, as it is spoken.
 ///
 /// # Errors
 /// An unknown language or locale, a file of words that cannot be used, a line that is too long or no UTF-8.
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let options = options(args, config)?;
-    let (mut input, mut out) = (io::stdin().lock(), io::stdout().lock());
+    match &args.text {
+        Some(text) => print_all(text.as_bytes(), args.map, &options),
+        None => print_all(io::stdin().lock(), args.map, &options),
+    }
+}
+
+fn print_all(
+    mut lines: impl BufRead,
+    with_map: bool,
+    options: &TextOptions,
+) -> Result<(), CommandError> {
+    let mut out = io::stdout().lock();
     let stream = Path::new("-");
     loop {
         let mut line = String::new();
-        let read = input.by_ref().take(LINE_BYTES_MAX).read_line(&mut line);
+        let read = lines.by_ref().take(LINE_BYTES_MAX).read_line(&mut line);
         if read.map_err(CommandError::io(stream))? == 0 {
             return Ok(());
         }
@@ -51,7 +64,7 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
             )));
         }
         let raw = line.trim_end_matches(['\n', '\r']);
-        let spoken = if args.map { mapped(raw, &options) } else { spoken(raw, &options) };
+        let spoken = if with_map { mapped(raw, options) } else { spoken(raw, options) };
         writeln!(out, "{spoken}").and_then(|()| out.flush()).map_err(CommandError::io(stream))?;
     }
 }
