@@ -17,11 +17,17 @@
 //! blocks only. And who holds a published block holds its parent, the block before it in the same table; tables are let
 //! go from their end, so parents are always younger in the eviction order than their children and eviction takes leaves.
 
+mod ages;
+mod key;
+#[cfg(test)]
+mod tests;
+
 use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
 use crate::batch::BLOCK_TOKENS;
+use ages::AgeList;
 
 /// The blocks of one sequence, in the order of its tokens. Belongs to exactly one sequence and goes back to the
 /// manager that filled it through [`BlockManager::release`]; one that is dropped instead is a leak that
@@ -84,7 +90,7 @@ struct Block {
 #[derive(Debug, Clone)]
 struct Publication {
     parent: u64,
-    /// See [`write`].
+    /// See [`key::write`].
     tokens: Box<[u8]>,
     node: u64,
 }
@@ -293,7 +299,7 @@ impl BlockManager {
 
     /// The published block of this content behind `parent`.
     fn find(&mut self, parent: u64, block: usize, content: Content<'_>) -> Option<u32> {
-        write(&mut self.asked, block, content);
+        key::write(&mut self.asked, block, content);
         self.indexed(parent, &self.asked)
     }
 
@@ -375,95 +381,3 @@ impl Publication {
         hasher.hash_one((self.parent, &self.tokens[..]))
     }
 }
-
-/// Writes what block `block` of a sequence holds: the position of its first token, how many others do not follow the one
-/// before them, each of these with its place and position; then the ids of the tokens, and those beside them. Numbers are
-/// told apart and as many as those before them say, so what is written alike is alike.
-fn write(into: &mut Vec<u8>, block: usize, content: Content<'_>) {
-    let tokens = block * BLOCK_TOKENS..(block + 1) * BLOCK_TOKENS;
-    let width = content.beside.len() / content.ids.len();
-    let positions = &content.positions[tokens.clone()];
-    let jumps =
-        || (1..BLOCK_TOKENS).filter(|&i| positions[i - 1].checked_add(1) != Some(positions[i]));
-    into.clear();
-    put(into, positions[0].cast_unsigned());
-    put(into, jumps().count() as u32);
-    for at in jumps() {
-        put(into, at as u32);
-        put(into, positions[at].cast_unsigned());
-    }
-    let beside = &content.beside[tokens.start * width..tokens.end * width];
-    content.ids[tokens].iter().chain(beside).for_each(|&id| put(into, id));
-}
-
-/// Writes a number in as few bytes as it needs, seven bits in each; the last byte has no eighth.
-fn put(into: &mut Vec<u8>, mut number: u32) {
-    while number >= 0x80 {
-        into.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    into.push(number as u8);
-}
-
-/// Block numbers in the order they came, each removable in O(1): a ring of links with one extra entry as its knot.
-#[derive(Debug)]
-struct AgeList {
-    links: Vec<Link>,
-    len: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Link {
-    older: u32,
-    younger: u32,
-}
-
-impl AgeList {
-    fn new(numbers: u32) -> Self {
-        // An entry outside the list points at itself, and so does the knot of an empty one.
-        let links = (0..=numbers).map(|i| Link { older: i, younger: i }).collect();
-        Self { links, len: 0 }
-    }
-
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn knot(&self) -> u32 {
-        u32::try_from(self.links.len() - 1).expect("made from a u32; this is a bug")
-    }
-
-    fn push_youngest(&mut self, number: u32) {
-        let knot = self.knot();
-        let older = std::mem::replace(&mut self.links[knot as usize].older, number);
-        self.links[older as usize].younger = number;
-        self.links[number as usize] = Link { older, younger: knot };
-        self.len += 1;
-    }
-
-    fn remove(&mut self, number: u32) {
-        let Link { older, younger } = self.links[number as usize];
-        self.links[older as usize].younger = younger;
-        self.links[younger as usize].older = older;
-        self.links[number as usize] = Link { older: number, younger: number };
-        self.len -= 1;
-    }
-
-    fn pop_oldest(&mut self) -> Option<u32> {
-        let oldest = self.oldest_first().next()?;
-        self.remove(oldest);
-        Some(oldest)
-    }
-
-    fn oldest_first(&self) -> impl Iterator<Item = u32> {
-        let knot = self.knot();
-        let step = move |number: u32| {
-            let next = self.links[number as usize].younger;
-            (next != knot).then_some(next)
-        };
-        std::iter::successors(step(knot), move |&number| step(number))
-    }
-}
-
-#[cfg(test)]
-mod tests;
