@@ -173,7 +173,9 @@ impl Weights {
     /// The tensor is missing, its shape is not `shape`, its type is not a float, or a value is not finite.
     pub fn f32(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, LoadError> {
         let place = self.checked(name, shape)?;
-        self.floats(name, place, place.bytes.clone())
+        let floats = self.floats(name, place, place.bytes.clone());
+        self.release(place, place.bytes.clone());
+        floats
     }
 
     /// Looks for a value of a float tensor that is not finite as `f32`, or `narrow` as bf16; integers have none.
@@ -219,7 +221,10 @@ impl Weights {
         }
         let stride = place.bytes.len() / shape[0].max(1);
         let start = place.bytes.start;
-        self.floats(name, place, start + rows.start * stride..start + rows.end * stride)
+        let bytes = start + rows.start * stride..start + rows.end * stride;
+        let floats = self.floats(name, place, bytes.clone());
+        self.release(place, bytes);
+        floats
     }
 
     /// Chosen rows (first axis) of a float matrix, in the order given.
@@ -227,6 +232,18 @@ impl Weights {
     /// # Errors
     /// As [`Weights::f32`]; also a row beyond the first axis.
     pub fn f32_rows(
+        &self,
+        name: &str,
+        shape: &[usize],
+        rows: &[u32],
+    ) -> Result<Vec<f32>, LoadError> {
+        let out = self.chosen_rows(name, shape, rows)?;
+        let place = self.place(name)?;
+        self.release(place, place.bytes.clone());
+        Ok(out)
+    }
+
+    fn chosen_rows(
         &self,
         name: &str,
         shape: &[usize],
@@ -265,11 +282,12 @@ impl Weights {
         let stride = place.bytes.len() / shape[0].max(1);
         for &row in rows {
             // Finds what is not finite, and rows beyond the last.
-            self.f32_rows(name, shape, &[row])?;
+            self.chosen_rows(name, shape, &[row])?;
             let start = place.bytes.start + row as usize * stride;
             let bytes = &self.shards[place.shard].map[start..start + stride];
             bits.extend(bytes.chunks_exact(2).map(|b| u16::from_le_bytes(le(b))));
         }
+        self.release(place, place.bytes.clone());
         Ok(match place.dtype {
             Dtype::F16 => Floats::F16(bits.into_iter().map(half::f16::from_bits).collect()),
             _ => Floats::Bf16(bits.into_iter().map(half::bf16::from_bits).collect()),
@@ -345,6 +363,23 @@ impl Weights {
             return Err(LoadError::tensor(&self.shards[place.shard].file, self.full(name), reason));
         }
         Ok(place)
+    }
+
+    /// Lets the system take back the memory of bytes that were read: the mapping of a file that is read once would otherwise count
+    /// beside what was made of it. They are there again when they are looked at.
+    #[cfg_attr(
+        unix,
+        expect(unsafe_code, reason = "a file is mapped, and pages that were read are given back")
+    )]
+    fn release(&self, place: &Place, bytes: std::ops::Range<usize>) {
+        #[cfg(unix)]
+        {
+            let map = &self.shards[place.shard].map;
+            let advice = memmap2::UncheckedAdvice::DontNeed;
+            // SAFETY: the map is of a file, read-only and never written to, so that pages which are dropped hold nothing that the
+            // file does not have; they are read from it again when somebody looks. A system that refuses changes nothing.
+            let _ = unsafe { map.unchecked_advise_range(advice, bytes.start, bytes.len()) };
+        }
     }
 
     fn floats(

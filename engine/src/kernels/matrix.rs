@@ -60,8 +60,23 @@ impl Matrix {
     /// If `inputs` is not a multiple of [`LANES`], or the length is not the product.
     pub fn pack(weight: &[f32], inputs: usize, precision: Precision) -> Self {
         let mut matrix = Self::empty(inputs, precision);
+        matrix.reserve(weight.len() / inputs);
         matrix.extend(weight);
         matrix
+    }
+
+    /// Makes room for exactly so many further outputs: what grows by itself holds up to twice what it needs, and for a moment three
+    /// times.
+    pub fn reserve(&mut self, outputs: usize) {
+        let (panels, blocks) = (outputs.div_ceil(LANES), self.inputs / LANES);
+        match &mut self.numbers {
+            Numbers::F32(tiles) => tiles.reserve_exact(panels * blocks),
+            Numbers::Bf16(tiles) => tiles.reserve_exact(panels * blocks),
+            Numbers::Int8 { tiles, scales } => {
+                tiles.reserve_exact(panels * blocks);
+                scales.reserve_exact(panels * blocks.div_ceil(GROUP_TILES));
+            }
+        }
     }
 
     /// A matrix without outputs.

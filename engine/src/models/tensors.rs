@@ -10,23 +10,23 @@ pub(crate) const FC2_WEIGHT: &str = "audio_head.fc2.weight";
 
 /// One transformer layer. Matrices are `[outputs, inputs]`, row-major, as they are stored; norms are there where the block
 /// has them.
-pub(crate) struct LayerTensors {
+pub(crate) struct LayerTensors<M = Vec<f32>> {
     /// In front of attention.
     pub(crate) input_norm: Option<Vec<f32>>,
-    pub(crate) q: Vec<f32>,
-    pub(crate) k: Vec<f32>,
-    pub(crate) v: Vec<f32>,
+    pub(crate) q: M,
+    pub(crate) k: M,
+    pub(crate) v: M,
     /// As wide as a head, or as all of them.
     pub(crate) q_norm: Option<Vec<f32>>,
     pub(crate) k_norm: Option<Vec<f32>>,
-    pub(crate) o: Vec<f32>,
+    pub(crate) o: M,
     /// Behind attention.
     pub(crate) attended_norm: Option<Vec<f32>>,
     /// In front of the feed-forward block.
     pub(crate) ffn_norm: Option<Vec<f32>>,
-    pub(crate) gate: Vec<f32>,
-    pub(crate) up: Vec<f32>,
-    pub(crate) down: Vec<f32>,
+    pub(crate) gate: M,
+    pub(crate) up: M,
+    pub(crate) down: M,
     /// Behind the feed-forward block.
     pub(crate) fed_norm: Option<Vec<f32>>,
 }
@@ -40,7 +40,41 @@ pub(crate) struct HeadTensors {
 }
 
 /// Gives the tensor of a name and a shape.
-pub(crate) type Get<'a> = dyn Fn(&str, &[usize]) -> Result<Vec<f32>, LoadError> + 'a;
+pub(crate) type Get<'a, T = Vec<f32>> = dyn Fn(&str, &[usize]) -> Result<T, LoadError> + 'a;
+
+/// Rows of a matrix that are held as `f32` together: a few megabytes, and whole panels.
+const BLOCK_ROWS: usize = 512;
+
+/// A matrix that is still on disk, `[outputs, inputs]`: as `f32` those of one layer may be near a gigabyte.
+pub(crate) struct Stored<'w> {
+    weights: &'w Weights,
+    name: String,
+    shape: [usize; 2],
+}
+
+impl Stored<'_> {
+    /// Its outputs.
+    pub(crate) fn rows(&self) -> usize {
+        self.shape[0]
+    }
+
+    /// Numbers in it.
+    pub(crate) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Reads it, some rows at a time.
+    ///
+    /// # Errors
+    /// As [`LayerTensors::read`].
+    pub(crate) fn each(&self, mut take: impl FnMut(Vec<f32>)) -> Result<(), LoadError> {
+        for start in (0..self.rows()).step_by(BLOCK_ROWS) {
+            let rows = start..self.rows().min(start + BLOCK_ROWS);
+            take(self.weights.f32_range(&self.name, &self.shape, rows)?);
+        }
+        Ok(())
+    }
+}
 
 impl LayerTensors {
     /// Reads layer `index`.
@@ -52,19 +86,51 @@ impl LayerTensors {
         backbone: &Backbone,
         index: usize,
     ) -> Result<Self, LoadError> {
-        Self::get(backbone, index, &|name, shape| weights.f32(name, shape))
+        let read = |name: &str, shape: &[usize]| weights.f32(name, shape);
+        Self::get(backbone, index, &read, &read)
     }
+}
 
-    /// Gets each tensor of layer `index` by its name and shape.
+impl<'w> LayerTensors<Stored<'w>> {
+    /// Reads the vectors of layer `index`, and finds its matrices.
     ///
     /// # Errors
-    /// The first that `get` gives.
-    pub(crate) fn get(backbone: &Backbone, index: usize, get: &Get<'_>) -> Result<Self, LoadError> {
-        let get = |name: &str, shape: &[usize]| {
-            get(&format!("{}model.layers.{index}.{name}.weight", backbone.prefix), shape)
+    /// As [`LayerTensors::read`], of the vectors.
+    pub(crate) fn find(
+        weights: &'w Weights,
+        backbone: &Backbone,
+        index: usize,
+    ) -> Result<Self, LoadError> {
+        let read = |name: &str, shape: &[usize]| weights.f32(name, shape);
+        let find = |name: &str, shape: &[usize]| {
+            let shape = [shape[0], shape[1]];
+            Ok(Stored { weights, name: name.to_owned(), shape })
         };
-        let norm = |blocks: &[Block], name: &str, width: usize| {
-            blocks.contains(&backbone.block).then(|| get(name, &[width])).transpose()
+        Self::get(backbone, index, &read, &find)
+    }
+
+    /// Numbers in all of them.
+    pub(crate) fn len(&self) -> usize {
+        let matrices = [&self.q, &self.k, &self.v, &self.o, &self.gate, &self.up, &self.down];
+        self.vectors() + matrices.into_iter().map(Stored::len).sum::<usize>()
+    }
+}
+
+impl<M> LayerTensors<M> {
+    /// Gets each vector and matrix of layer `index` by its name and shape.
+    ///
+    /// # Errors
+    /// The first that one of them gives.
+    pub(crate) fn get(
+        backbone: &Backbone,
+        index: usize,
+        vector: &Get<'_>,
+        matrix: &Get<'_, M>,
+    ) -> Result<Self, LoadError> {
+        let name = |name: &str| format!("{}model.layers.{index}.{name}.weight", backbone.prefix);
+        let get = |of: &str, shape: &[usize]| matrix(&name(of), shape);
+        let norm = |blocks: &[Block], of: &str, width: usize| {
+            blocks.contains(&backbone.block).then(|| vector(&name(of), &[width])).transpose()
         };
         let Backbone { hidden, ffn, head_dim, .. } = *backbone;
         let (q_width, kv_width) = (backbone.q_width(), backbone.kv_width());
@@ -90,12 +156,11 @@ impl LayerTensors {
         })
     }
 
-    /// Numbers held.
-    pub(crate) fn len(&self) -> usize {
+    /// Numbers in the vectors.
+    fn vectors(&self) -> usize {
         let front = [&self.input_norm, &self.q_norm, &self.k_norm, &self.ffn_norm];
         let vectors = front.into_iter().chain([&self.attended_norm, &self.fed_norm]).flatten();
-        let matrices = [&self.q, &self.k, &self.v, &self.o, &self.gate, &self.up, &self.down];
-        vectors.chain(matrices).map(Vec::len).sum()
+        vectors.map(Vec::len).sum()
     }
 }
 

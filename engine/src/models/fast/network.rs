@@ -14,7 +14,7 @@ use crate::kernels::simd::Narrow;
 use crate::kernels::tile::LANES;
 use crate::models::backbone::Backbone;
 use crate::models::config::AlignmentHead;
-use crate::models::tensors::{LayerTensors, final_norm};
+use crate::models::tensors::{LayerTensors, Stored, final_norm};
 
 /// The two ends of a network: what makes a token's residual stream, and what reads it behind the last layer.
 pub trait Ends: Send + Sync {
@@ -138,9 +138,10 @@ impl<E: Ends> Network<E> {
         }
         let mut layers = Vec::with_capacity(backbone.layers);
         for index in 0..backbone.layers {
-            let tensors = LayerTensors::read(weights, backbone, index)?;
-            loaded(tensors.len());
-            layers.push(Layer::pack(tensors, backbone, precision));
+            let tensors = LayerTensors::find(weights, backbone, index)?;
+            let numbers = tensors.len();
+            layers.push(Layer::read(tensors, backbone, precision)?);
+            loaded(numbers);
         }
         let norm = final_norm(weights, backbone)?;
         loaded(norm.len());
@@ -383,23 +384,45 @@ impl<E: Ends> Network<E> {
 }
 
 impl Layer {
-    fn pack(mut t: LayerTensors, backbone: &Backbone, precision: Precision) -> Self {
-        let pack = |weight: &[f32], inputs: usize| Matrix::pack(weight, inputs, precision);
+    /// Packs the matrices as they are read: none is ever held whole as `f32`.
+    fn read(
+        mut t: LayerTensors<Stored<'_>>,
+        backbone: &Backbone,
+        precision: Precision,
+    ) -> Result<Self, LoadError> {
+        let pack = |parts: &[&Stored<'_>], inputs: usize, scale: f32| {
+            let mut matrix = Matrix::empty(inputs, precision);
+            matrix.reserve(parts.iter().map(|part| part.rows()).sum());
+            for (i, part) in parts.iter().enumerate() {
+                part.each(|mut rows| {
+                    if i == 0 && scale != 1.0 {
+                        rows.iter_mut().for_each(|v| *v *= scale);
+                    }
+                    matrix.extend(&rows);
+                })?;
+            }
+            Ok::<_, LoadError>(matrix)
+        };
         let score_scale = 1.0 / (backbone.head_dim as f32).sqrt();
-        let scaled = t.q_norm.as_mut().unwrap_or(&mut t.q);
-        scaled.iter_mut().for_each(|v| *v *= score_scale);
-        Self {
+        let q_scale = match &mut t.q_norm {
+            Some(norm) => {
+                norm.iter_mut().for_each(|v| *v *= score_scale);
+                1.0
+            }
+            None => score_scale,
+        };
+        Ok(Self {
             input_norm: t.input_norm,
-            qkv: pack(&[t.q, t.k, t.v].concat(), backbone.hidden),
+            qkv: pack(&[&t.q, &t.k, &t.v], backbone.hidden, q_scale)?,
             qk_norms: t.q_norm.zip(t.k_norm).map(|(q, k)| QkNorms { q, k }),
-            o: pack(&t.o, backbone.q_width()),
+            o: pack(&[&t.o], backbone.q_width(), 1.0)?,
             attended_norm: t.attended_norm,
             ffn_norm: t.ffn_norm,
-            gate: pack(&t.gate, backbone.hidden),
-            up: pack(&t.up, backbone.hidden),
-            down: pack(&t.down, backbone.ffn),
+            gate: pack(&[&t.gate], backbone.hidden, 1.0)?,
+            up: pack(&[&t.up], backbone.hidden, 1.0)?,
+            down: pack(&[&t.down], backbone.ffn, 1.0)?,
             fed_norm: t.fed_norm,
-        }
+        })
     }
 }
 

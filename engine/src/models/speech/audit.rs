@@ -102,7 +102,7 @@ fn needed(config: &SpeechConfig) -> Vec<(String, Vec<usize>)> {
             layers.borrow_mut().push((name.to_owned(), shape.to_vec()));
             Ok(Vec::new())
         };
-        LayerTensors::get(backbone, index, &note).expect("nothing is read; this is a bug");
+        LayerTensors::get(backbone, index, &note, &note).expect("nothing is read; this is a bug");
     }
     needed.extend(layers.into_inner());
     needed.push((final_norm_name(backbone), vec![backbone.hidden]));

@@ -163,6 +163,7 @@ impl HeadRows<'_> {
     ) -> Result<Head, LoadError> {
         let hidden = self.shape[1];
         let mut head = Head { matrix: Matrix::empty(hidden, precision), bias: Vec::new() };
+        head.matrix.reserve(ids.iter().map(|(ids, _)| ids.len()).sum());
         let mut rows = Vec::new();
         for (ids, shift) in ids {
             let ids = ids.start as usize..ids.end as usize;
