@@ -310,3 +310,43 @@ fn a_speech_language_model_speaks_a_text_or_answers_it() {
         assert_eq!(output.status.code(), Some(2), "{refused:?}: {}", stderr(&output));
     }
 }
+
+#[test]
+fn of_several_bundles_the_one_that_is_meant_is_taken() {
+    let folder = TempDir::new().unwrap();
+    let fixture = |name: &str| {
+        repository(&format!("tests/fixtures/bundles/{name}")).to_string_lossy().into_owned()
+    };
+    let nano = repository("voices/nano").to_string_lossy().into_owned();
+    let (opuslm, bagpiper) = (fixture("opuslm-hearing"), fixture("bagpiper"));
+    let both = ["--bundle", opuslm.as_str(), "--bundle", bagpiper.as_str()];
+    let answered = |model: &[&str]| {
+        let all = [&["hello", "--do", "answer", "-o", "-"], &both[..], model].concat();
+        stderr(&say(folder.path(), &all))
+    };
+    assert_eq!(answered(&[]), answered(&["--model", "opuslm-hearing"]));
+    assert_ne!(answered(&[]), answered(&["--model", "bagpiper-tiny"]));
+    let all = [&["say", "hello", "--model", "nobody"], &both[..]].concat();
+    let output = run(dovecote(folder.path()).args(all));
+    assert_eq!(output.status.code(), Some(2));
+    let told = stderr(&output);
+    assert!(told.contains("is none of opuslm-hearing, bagpiper-tiny"), "{told}");
+
+    let all = [&["voices", "--json"], &both[..], &["--bundle", nano.as_str()]].concat();
+    let list = run(dovecote(folder.path()).args(&all)).stdout;
+    let list: Value = serde_json::from_slice(&list).unwrap();
+    let names: Vec<&str> =
+        list["models"].as_array().unwrap().iter().map(|m| m["model"].as_str().unwrap()).collect();
+    assert_eq!(names, ["opuslm-hearing", "bagpiper-tiny", "nano"]);
+    assert_eq!(list["models"][0]["voices"][0]["name"], "ann");
+    assert_eq!(list["models"][0]["voices"][0]["prompt_s"], 0.24);
+    // A text is put into words for the one that speaks texts.
+    let mut text = dovecote(folder.path());
+    text.args(["text", "--bundle", &opuslm, "--bundle", &nano]);
+    let (piped, spoken) = (folder.path().join("in.txt"), |command: &mut std::process::Command| {
+        String::from_utf8(run(command).stdout).unwrap()
+    });
+    std::fs::write(&piped, "5 km\n").unwrap();
+    text.stdin(std::fs::File::open(&piped).unwrap());
+    assert_eq!(spoken(&mut text), "five kilometers\n");
+}

@@ -150,9 +150,13 @@ fn print(text: &str) -> Result<(), CommandError> {
         .map_err(CommandError::io(Path::new("-")))
 }
 
-/// Opens the bundle that the settings name, else the bundled voice.
-fn open_bundle(config: &Config) -> Result<Bundle, CommandError> {
-    Ok(Bundle::open(&bundle_root(config)?).map_err(StartError::from)?)
+/// Opens the first of the bundles that the settings name that speaks a text, else the bundled voice; none: all of them answer.
+fn open_voice(config: &Config) -> Result<Option<Bundle>, CommandError> {
+    let voice = |opened: Opened| match opened {
+        Opened::Voice(bundle) => Some(*bundle),
+        Opened::Speech(_) => None,
+    };
+    Ok(open_bundles(config)?.into_iter().find_map(voice))
 }
 
 /// Opens all bundles that the settings name, of any family, else the bundled voice.

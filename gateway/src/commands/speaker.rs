@@ -9,7 +9,7 @@ use engine::stub::{self, Script, Timbre};
 use engine::{Handle, Progress};
 
 use super::progress;
-use super::{CommandError, open_bundle, open_bundles, tell};
+use super::{CommandError, open_bundles, open_voice, tell};
 use crate::config::Config;
 use crate::protocol::Catalogue;
 
@@ -86,7 +86,11 @@ impl Speaker {
             Timbre::Silence
         } else {
             let config = config.clone();
-            Timbre::Tones(Some(Box::new(move || open_bundle(&config).map_err(|e| e.to_string()))))
+            let open = move || {
+                let bundle = open_voice(&config).map_err(|e| e.to_string())?;
+                bundle.ok_or_else(|| "none of the bundles speaks a text".to_owned())
+            };
+            Timbre::Tones(Some(Box::new(open)))
         };
         let started = stub::start(script.unwrap_or_default(), timbre);
         let (engine, control) = started.map_err(|e| wrong(e.to_string()))?;

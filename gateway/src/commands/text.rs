@@ -7,7 +7,7 @@ use engine::bundle::Manifest;
 use engine::text::{self, Conventions, Lexicon, Locale, TextOptions};
 use serde_json::json;
 
-use super::{CommandError, open_bundle};
+use super::{CommandError, open_voice};
 use crate::config::{self, Config};
 use crate::lexicon;
 
@@ -70,8 +70,8 @@ fn print_all(
 }
 
 fn options(args: &Args, config: &Config) -> Result<TextOptions, CommandError> {
-    let manifest = match open_bundle(config) {
-        Ok(bundle) => Some(bundle.manifest),
+    let manifest = match open_voice(config) {
+        Ok(bundle) => bundle.map(|bundle| bundle.manifest),
         Err(CommandError::NoBundle { .. }) => None,
         Err(other) => return Err(other),
     };

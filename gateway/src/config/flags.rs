@@ -17,7 +17,7 @@ pub struct Flags {
         value_name = "FILE"
     )]
     pub config: Option<PathBuf>,
-    /// Model bundle, or folder of the TontaubeV1 release; `serve` takes several [default: the bundled voice] [toml: bundle]
+    /// Model bundle, or folder of the TontaubeV1 release; `serve` and others take several [default: the bundled voice] [toml: bundle]
     #[arg(
         long,
         global = true,

@@ -25,7 +25,7 @@ use self::output::{Format, Recorder, Target};
 use super::progress::Progress;
 use super::speed::Stopwatch;
 use super::text::words;
-use super::{CommandError, bundle_root, tell};
+use super::{CommandError, bundle_root, open_bundles, tell};
 use crate::config::Config;
 
 /// Stands for standard input or output.
@@ -64,6 +64,9 @@ pub struct Args {
     /// Samples a second: 8000, 16000, 22050, 24000, 32000, 44100 or 48000
     #[arg(long, value_name = "HZ", default_value_t = 24_000)]
     sample_rate: u32,
+    /// Name of the model, where several bundles are named [default: the first]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// What a speech language model is to do with the text [default: speak, if it was trained to]
     #[arg(long = "do", value_name = "WHAT")]
     doing: Option<answer::Doing>,
@@ -128,7 +131,7 @@ impl Voicing {
 pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
     let target = Target::new(&args.output, args.format, args.sample_rate)?;
     let source = Source::of(args)?;
-    let opened = engine::bundle::open(&bundle_root(config)?).map_err(StartError::from)?;
+    let opened = chosen(args.model.as_deref(), config)?;
     if io::stderr().is_terminal() || config.verbose {
         tell(&format!("{}: {}", opened.name(), opened.license()));
     }
@@ -140,6 +143,22 @@ pub fn run(args: &Args, config: &Config) -> Result<(), CommandError> {
         tell(&watch.report(config.engine.threads).to_string());
     }
     Ok(())
+}
+
+/// The bundle of that name among those that the settings name; without one, the first.
+fn chosen(model: Option<&str>, config: &Config) -> Result<Opened, CommandError> {
+    let Some(model) = model else {
+        return Ok(engine::bundle::open(&bundle_root(config)?).map_err(StartError::from)?);
+    };
+    let mut bundles = open_bundles(config)?;
+    match bundles.iter().position(|bundle| bundle.name() == model) {
+        Some(at) => Ok(bundles.swap_remove(at)),
+        None => {
+            let names: Vec<&str> = bundles.iter().map(Opened::name).collect();
+            let reason = format!("--model {model:?} is none of {}", names.join(", "));
+            Err(CommandError::Usage(reason))
+        }
+    }
 }
 
 /// A voice speaks as the arguments say.
