@@ -291,7 +291,8 @@ impl Turns {
     fn begin(&mut self, speaker: &Speaker, order: Vec<Modality>, guidance: f32) -> Result<()> {
         let (seed, streams) = (self.turns.len(), speaker.ids.streams.len());
         let rows = BLOCKS * engine::batch::BLOCK_TOKENS;
-        let plan = Plan { order, max_text: rows, min_rows: rows, max_rows: rows + streams };
+        let (max_rows, max_tokens) = (rows + streams, usize::MAX);
+        let plan = Plan { order, max_text: rows, min_rows: rows, max_rows, max_tokens };
         let machine = Machine::Bagpiper(Bagpiper::new(speaker.ids.clone(), plan)?);
         let mut prompt = vec![0; PROMPT_ROWS * streams];
         for (row, id) in prompt.iter_mut().step_by(streams).enumerate() {

@@ -31,6 +31,8 @@ pub struct Request {
     pub max_text_tokens: Option<usize>,
     /// Most frames of a segment of sound. The last ones are finished within it, none is cut.
     pub max_audio_frames: Option<usize>,
+    /// Most tokens of text and frames of sound in all segments together; it goes before the least that a sound should have.
+    pub max_tokens: Option<usize>,
     /// Frames before which no segment of sound ends.
     pub min_audio_frames: Option<usize>,
     /// The answer ends before the first of these that its text would contain; none of it is shown.
@@ -126,6 +128,7 @@ impl Request {
             sound_guidance: Vec::new(),
             max_text_tokens: None,
             max_audio_frames: None,
+            max_tokens: None,
             min_audio_frames: None,
             stop: Vec::new(),
             seed: 0,

@@ -217,7 +217,8 @@ impl Speaker {
             None => defaults.min_rows.min(max_frames),
         };
         let max_rows = ending.rows(max_frames, streams);
-        Ok(Plan { order: order.to_vec(), max_text, min_rows, max_rows })
+        let max_tokens = limited("max_tokens", request.max_tokens, usize::MAX, usize::MAX)?;
+        Ok(Plan { order: order.to_vec(), max_text, min_rows, max_rows, max_tokens })
     }
 
     fn usage(&self, prompt: &[u32]) -> Usage {

@@ -62,6 +62,10 @@ pub struct Bagpiper {
     opened: usize,
     /// Tokens or rows of the segment under way.
     rows: usize,
+    /// Rows at which a segment of sound ends.
+    sound_ends_at: usize,
+    /// Tokens and frames that may still be said.
+    tokens_left: usize,
     /// Whether a limit has ended a segment.
     is_capped: bool,
 }
@@ -75,8 +79,18 @@ impl Bagpiper {
         let frames = Ending::Padded.frames(plan.max_rows, ids.streams.len());
         check_rows(&plan, frames, plan.min_rows.max(1))?;
         let masks = Arc::new(Masks::new(&ids));
-        let (phase, modality) = (Phase::Select, Modality::Text);
-        Ok(Self { ids, masks, plan, phase, modality, opened: 0, rows: 0, is_capped: false })
+        Ok(Self {
+            ids,
+            masks,
+            phase: Phase::Select,
+            modality: Modality::Text,
+            opened: 0,
+            rows: 0,
+            sound_ends_at: plan.max_rows,
+            tokens_left: plan.max_tokens,
+            is_capped: false,
+            plan,
+        })
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -100,7 +114,7 @@ impl Bagpiper {
             Phase::Audio if self.rows < self.plan.min_rows => &m.audio_without_end,
             Phase::Audio => &m.audio,
             Phase::Drain => &m.pad,
-            Phase::Stop if self.opened < self.plan.order.len() => &m.end_of_segment,
+            Phase::Stop if self.has_more() => &m.end_of_segment,
             Phase::Stop => &m.end_of_turn,
             Phase::Done => &[],
         }
@@ -116,6 +130,7 @@ impl Bagpiper {
                 self.modality = if sound { Modality::Audio } else { Modality::Text };
                 self.opened += 1;
                 self.rows = 0;
+                self.sound_ends_at = self.plan.max_rows;
                 self.phase = self.within_segment();
             }
             Phase::Transition => self.phase = Phase::Select,
@@ -127,9 +142,10 @@ impl Bagpiper {
                     row.grid = sound;
                     row.streams = if sound { 1..self.ids.streams.len() } else { 0..0 };
                     self.rows += 1;
-                    self.phase = self.within_segment();
                     // A sound that drains by itself needs no more time than it has.
                     let begins_frame = id != self.ids.streams[0].pad;
+                    self.count(sound, begins_frame);
+                    self.phase = self.within_segment();
                     let is_over = phase == Phase::Audio && self.phase != Phase::Audio;
                     self.is_capped |= self.phase == Phase::Stop && !sound;
                     self.is_capped |= is_over && begins_frame;
@@ -139,13 +155,25 @@ impl Bagpiper {
         row
     }
 
+    /// Counts the row that was said. The last frame that may be begun is finished all the same.
+    fn count(&mut self, sound: bool, begins_frame: bool) {
+        if !sound || begins_frame {
+            self.tokens_left = self.tokens_left.saturating_sub(1);
+            if sound && self.tokens_left == 0 {
+                let finished = self.rows + self.ids.streams.len() - 1;
+                self.sound_ends_at = self.sound_ends_at.min(finished);
+            }
+        }
+    }
+
     /// The phase of the next row, while the segment goes on.
     fn within_segment(&self) -> Phase {
         let frames = Ending::Padded.frames(self.plan.max_rows, self.ids.streams.len());
+        let may_begin = self.tokens_left > 0;
         match self.modality {
-            Modality::Text if self.rows < self.plan.max_text => Phase::Text,
-            Modality::Audio if self.rows < frames => Phase::Audio,
-            Modality::Audio if self.rows < self.plan.max_rows => Phase::Drain,
+            Modality::Text if may_begin && self.rows < self.plan.max_text => Phase::Text,
+            Modality::Audio if may_begin && self.rows < frames => Phase::Audio,
+            Modality::Audio if self.rows < self.sound_ends_at => Phase::Drain,
             Modality::Text | Modality::Audio => Phase::Stop,
         }
     }
@@ -153,11 +181,16 @@ impl Bagpiper {
     /// An order that was asked for is followed to its end, and no further. Without one the model's own symbol decides.
     fn behind_segment(&self, id: u32) -> Phase {
         let goes_on = if self.plan.order.is_empty() {
-            id == self.ids.end_of_segment
+            id == self.ids.end_of_segment && self.tokens_left > 0
         } else {
-            self.opened < self.plan.order.len()
+            self.has_more()
         };
         if goes_on { Phase::Transition } else { Phase::Done }
+    }
+
+    /// Whether another segment of the order is to come.
+    fn has_more(&self) -> bool {
+        self.opened < self.plan.order.len() && self.tokens_left > 0
     }
 }
 

@@ -58,6 +58,9 @@ pub struct Plan {
     pub min_rows: usize,
     /// Rows that a segment of sound has at most, those included in which its last frames are finished.
     pub max_rows: usize,
+    /// Tokens of text and frames of sound that all segments have together, at least one. What is said then is finished, and
+    /// no further segment is opened.
+    pub max_tokens: usize,
 }
 
 /// What became of a row once stream 0 had chosen.

@@ -56,6 +56,8 @@ pub struct OpusLm {
     phase: Phase,
     /// Tokens or rows of the segment under way.
     rows: usize,
+    /// Tokens and frames that may still be said.
+    tokens_left: usize,
     /// Frames that have begun when the end was said, the one that it stands in included.
     begun: Option<usize>,
     /// Whether a limit has ended a segment.
@@ -77,7 +79,8 @@ impl OpusLm {
         let frames = Ending::Flushed.frames(plan.max_rows, ids.streams.len());
         check_rows(&plan, frames, plan.min_rows.max(1))?;
         let masks = Arc::new(Masks::new(&ids));
-        Ok(Self { ids, masks, plan, phase, rows: 0, begun: None, is_capped: false })
+        let tokens_left = plan.max_tokens;
+        Ok(Self { ids, masks, plan, phase, rows: 0, tokens_left, begun: None, is_capped: false })
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -91,12 +94,12 @@ impl OpusLm {
     pub(super) fn allowed(&self) -> &[Range<u32>] {
         let m = &*self.masks;
         match self.phase {
-            Phase::Text if self.rows >= self.plan.max_text => &m.text_marker,
+            Phase::Text if self.text_is_full() => &m.text_marker,
             Phase::Text => &m.text,
             Phase::Transition => &m.audio_marker,
-            Phase::Audio if self.rows < self.plan.min_rows => &m.audio_without_end,
             // The last row that leaves room for the flush must say the end.
-            Phase::Audio if self.rows >= self.frames_at_most() => &m.end,
+            Phase::Audio if self.sound_is_full() => &m.end,
+            Phase::Audio if self.rows < self.plan.min_rows => &m.audio_without_end,
             Phase::Audio => &m.audio,
             Phase::Drain => &m.nothing,
             Phase::Stop => &m.end,
@@ -109,20 +112,24 @@ impl OpusLm {
         let phase = self.phase;
         match phase {
             Phase::Text => {
-                self.is_capped |= self.rows >= self.plan.max_text;
+                self.is_capped |= self.text_is_full();
                 self.rows += 1;
                 if id == self.ids.end || id == self.ids.text_marker {
-                    let sound = self.plan.order.contains(&Modality::Audio);
+                    let sound = self.plan.order.contains(&Modality::Audio) && self.tokens_left > 0;
                     self.phase = if sound { Phase::Transition } else { Phase::Done };
+                } else {
+                    self.tokens_left = self.tokens_left.saturating_sub(1);
                 }
                 Row { phase, streams: 0..0, grid: false }
             }
             Phase::Audio | Phase::Drain => {
                 let row = self.rows;
-                self.is_capped |= phase == Phase::Audio && row >= self.frames_at_most();
+                self.is_capped |= phase == Phase::Audio && self.sound_is_full();
                 self.rows += 1;
                 if phase == Phase::Audio && id == self.ids.end {
                     self.begun = Some(self.rows);
+                } else if phase == Phase::Audio {
+                    self.tokens_left = self.tokens_left.saturating_sub(1);
                 }
                 self.phase = self.within_sound();
                 let live = live_streams(row, self.begun, self.ids.streams.len());
@@ -148,8 +155,14 @@ impl OpusLm {
         }
     }
 
-    fn frames_at_most(&self) -> usize {
-        Ending::Flushed.frames(self.plan.max_rows, self.ids.streams.len())
+    fn text_is_full(&self) -> bool {
+        self.tokens_left == 0 || self.rows >= self.plan.max_text
+    }
+
+    /// Whether no further frame may be begun.
+    fn sound_is_full(&self) -> bool {
+        let frames = Ending::Flushed.frames(self.plan.max_rows, self.ids.streams.len());
+        self.tokens_left == 0 || self.rows >= frames
     }
 }
 

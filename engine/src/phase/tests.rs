@@ -59,7 +59,7 @@ fn opuslm_ids(streams: u32) -> Arc<OpusLmIds> {
 }
 
 fn plan(order: &[Modality], min_rows: usize, max_rows: usize) -> Plan {
-    Plan { order: order.to_vec(), max_text: 1000, min_rows, max_rows }
+    Plan { order: order.to_vec(), max_text: 1000, min_rows, max_rows, max_tokens: usize::MAX }
 }
 
 fn bagpiper(order: &[Modality], min_rows: usize, max_rows: usize) -> Machine {
@@ -427,6 +427,34 @@ fn a_text_at_its_limit_is_ended() {
 }
 
 #[test]
+fn a_limit_of_all_tokens_ends_the_turn_and_opens_nothing_more() {
+    let limited =
+        |max_tokens| Plan { max_tokens, ..plan(&[Modality::Text, Modality::Audio], 5, 100) };
+    let bagpiper = |most| Machine::Bagpiper(Bagpiper::new(bagpiper_ids(), limited(most)).unwrap());
+    let opuslm = |most| Machine::OpusLm(OpusLm::new(opuslm_ids(9), limited(most)).unwrap());
+    // All of it is text.
+    let mut machine = bagpiper(2);
+    say(&mut machine, &[7, 300, 300]);
+    assert_eq!((machine.phase(), ids(&machine)), (Phase::Stop, vec![EOS]));
+    machine.advance(EOS).unwrap();
+    assert_eq!((machine.phase(), machine.is_capped()), (Phase::Done, true));
+    let mut machine = opuslm(2);
+    say(&mut machine, &[13_448, 13_448, 35]);
+    assert_eq!((machine.phase(), machine.is_capped()), (Phase::Done, true));
+    // What text leaves is sound, whatever its least is.
+    let mut machine = bagpiper(3);
+    say(&mut machine, &[7, 300, EOT, 6, 8, 152_200, 152_200]);
+    assert_eq!((machine.phase(), machine.is_capped()), (Phase::Drain, true));
+    say(&mut machine, &[bagpiper_ids().streams[0].pad; 7]);
+    assert_eq!((machine.phase(), ids(&machine)), (Phase::Stop, vec![EOS]));
+    let mut machine = opuslm(3);
+    say(&mut machine, &[13_448, 35, 34, 256, 256]);
+    assert_eq!(ids(&machine), [FLUSHED_EOS]);
+    machine.advance(FLUSHED_EOS).unwrap();
+    assert_eq!((machine.phase(), machine.is_capped()), (Phase::Drain, true));
+}
+
+#[test]
 fn limits_without_room_and_orders_without_symbols_are_refused() {
     let refuse = |min, max| Bagpiper::new(bagpiper_ids(), plan(&[], min, max)).unwrap_err();
     assert_eq!(refuse(0, 7), PlanError::Rows { max_rows: 7, frames: 0, needed: 1 });
@@ -479,6 +507,20 @@ proptest! {
         let (aligner, rows) = run_to_the_limit(&mut Machine::Bagpiper(machine), &ids.streams);
         prop_assert_eq!((rows, aligner.unfinished()), (max_rows, 0));
         prop_assert_eq!(aligner.frames(), max_rows - streams as usize + 1);
+    }
+
+    #[test]
+    fn a_limit_of_all_tokens_loses_no_frame(most in 1..20usize, streams in 1..10u32) {
+        let ids = opuslm_ids(streams);
+        let limits = Plan { max_tokens: most, ..plan(&[Modality::Audio], 0, 100) };
+        let machine = OpusLm::new(ids.clone(), limits.clone()).unwrap();
+        let (aligner, _) = run_to_the_limit(&mut Machine::OpusLm(machine), &ids.streams);
+        prop_assert_eq!((aligner.frames(), aligner.unfinished()), (most, 0));
+
+        let ids = BagpiperIds { streams: StreamIds::with_own_pads(152_192, 1025, streams), ..(*bagpiper_ids()).clone() };
+        let machine = Bagpiper::new(Arc::new(ids.clone()), limits).unwrap();
+        let (aligner, _) = run_to_the_limit(&mut Machine::Bagpiper(machine), &ids.streams);
+        prop_assert_eq!((aligner.frames(), aligner.unfinished()), (most, 0));
     }
 
     /// Whatever is said of what is allowed, a turn in a given order ends, and its sounds are never shorter than asked for.

@@ -99,7 +99,13 @@ impl Stage {
     }
 
     fn machine(&self, order: &[Modality], min_rows: usize) -> Machine {
-        let plan = Plan { order: order.to_vec(), max_text: 100, min_rows, max_rows: 100 };
+        let plan = Plan {
+            order: order.to_vec(),
+            max_text: 100,
+            min_rows,
+            max_rows: 100,
+            max_tokens: usize::MAX,
+        };
         match &self.family {
             Family::Bagpiper(ids) => Machine::Bagpiper(Bagpiper::new(ids.clone(), plan).unwrap()),
             Family::OpusLm(ids) => Machine::OpusLm(OpusLm::new(ids.clone(), plan).unwrap()),

@@ -49,7 +49,13 @@ impl Golden {
     fn settings(&self, rig: &Rig) -> Settings {
         let settings = rig.resolve(self.model, request(self.order, 0));
         let order = self.order.to_vec();
-        let plan = Plan { order, max_text: 100, min_rows: self.min_rows, max_rows: 100 };
+        let plan = Plan {
+            order,
+            max_text: 100,
+            min_rows: self.min_rows,
+            max_rows: 100,
+            max_tokens: usize::MAX,
+        };
         let prompt = self.rows("prompt_rows").concat().iter().map(|&id| id as u32).collect();
         Settings {
             machine: settings.speaker.family.machine(plan).unwrap(),

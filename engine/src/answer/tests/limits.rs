@@ -37,6 +37,34 @@ fn limits_end_segments_without_a_lost_frame() {
     }
 }
 
+#[test]
+fn a_limit_of_the_whole_answer_counts_text_and_frames_together() {
+    let mut rig = Rig::new(ROOMY, BUDGET);
+    for model in [BAGPIPER, OPUSLM] {
+        // The least of a sound would be more than is left for it.
+        let ask = |max_tokens: usize| Request {
+            max_text_tokens: Some(4),
+            min_audio_frames: Some(40),
+            max_tokens: Some(max_tokens),
+            ..request(TURN, 5)
+        };
+        let settings = rig.resolve(model, ask(3));
+        let written = rig.alone(settings);
+        let counted = usage(&written);
+        assert_eq!((counted.text_tokens, counted.audio_frames), (3, 0), "all of it is text");
+        assert_eq!((counted.finish, written.segments.len()), (Finish::Length, 1));
+        let settings = rig.resolve(model, ask(14));
+        let spoken = rig.alone(settings);
+        let counted = usage(&spoken);
+        assert_eq!((counted.text_tokens, counted.audio_frames), (4, 10), "what is left is sound");
+        assert_eq!(spoken.segments.last(), Some(&Segment::Audio { frames: 10, lost: 0 }));
+        assert_eq!(counted.finish, Finish::Length);
+    }
+    let refused =
+        rig.speakers[BAGPIPER].resolve(Request { max_tokens: Some(0), ..request(TURN, 1) });
+    assert!(refused.err().unwrap().to_string().contains("max_tokens"));
+}
+
 /// Steps are counted from that which says the first row: the first frame takes as many rows as there are streams, and is heard
 /// when as many more are there as the codec looks ahead.
 #[test]

@@ -82,12 +82,18 @@ fn a_family_has_the_machine_of_its_kind() {
         let bundle = SpeechBundle::open(&fixture(&format!("bundles/{name}"))).unwrap();
         let family = &bundle.config.family;
         assert_eq!(family.ending(), ending);
-        let plan = Plan { order: vec![Modality::Text], max_text: 1, min_rows: 1, max_rows: 99 };
+        let plan = Plan {
+            order: vec![Modality::Text],
+            max_text: 1,
+            min_rows: 1,
+            max_rows: 99,
+            max_tokens: usize::MAX,
+        };
         let phase = family.machine(plan).unwrap().phase();
         assert!(matches!(phase, Phase::Select | Phase::Text), "{phase:?}");
     }
     let order = vec![Modality::Text];
-    let plan = Plan { order, max_text: 1, min_rows: 1, max_rows: 99 };
+    let plan = Plan { order, max_text: 1, min_rows: 1, max_rows: 99, max_tokens: usize::MAX };
     assert!(Family::Text.machine(plan).is_err());
 }
 

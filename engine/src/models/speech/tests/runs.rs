@@ -79,7 +79,13 @@ fn check(
 
 fn machine(run: &Run) -> Machine {
     let order = run.order.to_vec();
-    let plan = Plan { order, max_text: 100, min_rows: run.min_rows, max_rows: 100 };
+    let plan = Plan {
+        order,
+        max_text: 100,
+        min_rows: run.min_rows,
+        max_rows: 100,
+        max_tokens: usize::MAX,
+    };
     match config(run.folder).family {
         Family::Bagpiper(ids) => Machine::Bagpiper(Bagpiper::new(ids, plan).unwrap()),
         Family::OpusLm(ids) => Machine::OpusLm(OpusLm::new(ids, plan).unwrap()),
