@@ -164,7 +164,7 @@ pub enum Failure {
     /// The codec could not decode.
     #[error("the codec failed: {0}")]
     Codec(String),
-    /// A recording in the request cannot be heard.
+    /// A recording in the request cannot be heard, or not with all that stands beside it: another could.
     #[error("cannot hear a recording: {0}")]
     Hearing(String),
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::inbox::{Sound, Todo};
-use super::{Ear, Inbox, Lease, Progress, Waiting};
+use super::{Ear, HearingError, Inbox, Lease, Progress, Waiting};
 use crate::answer::{Part, Request, Settings, Speaker};
 use crate::engine::Opening;
 use crate::event::{Event, Failure};
@@ -69,7 +69,7 @@ impl Side {
                 let _ = self.commands.send(Command::Open { id, opening, stream, outbox });
             }),
             Err(failure) => self.waiting.end(id, |outbox| {
-                outbox.cut_off(Event::Failed(Failure::Hearing(failure)));
+                outbox.cut_off(Event::Failed(failure));
             }),
         }
     }
@@ -80,14 +80,18 @@ impl Side {
         speaker: &Arc<Speaker>,
         model: usize,
         mut request: Request,
-    ) -> Result<(Settings, Request), String> {
-        let mut ear = self.ear(model)?;
+    ) -> Result<(Settings, Request), Failure> {
+        let mut ear = self.ear(model).map_err(Failure::Hearing)?;
         for part in request.messages.iter_mut().flat_map(|message| &mut message.parts) {
             if let Part::Audio(samples) = part {
-                *part = ear.hear(samples).map_err(|e| e.to_string())?;
+                *part = ear.hear(samples).map_err(|error| match error {
+                    HearingError::Load(_) => Failure::Model(error.to_string()),
+                    error => Failure::Hearing(error.to_string()),
+                })?;
             }
         }
-        let settings = speaker.resolve(request.clone()).map_err(|e: Error| e.to_string())?;
+        let settings = speaker.resolve(request.clone());
+        let settings = settings.map_err(|error: Error| Failure::Hearing(error.to_string()))?;
         Ok((settings, request))
     }
 

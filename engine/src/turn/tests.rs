@@ -276,7 +276,13 @@ fn a_companion_goes_in_the_step_that_ends_its_sound() {
         }
         // Another segment follows, so that the group stays.
         guided.order = &[Modality::Audio, Modality::Text];
-        let plan = Plan { order: guided.order.to_vec(), max_text: 5, min_rows: 4, max_rows };
+        let plan = Plan {
+            order: guided.order.to_vec(),
+            max_text: 5,
+            min_rows: 4,
+            max_rows,
+            max_tokens: usize::MAX,
+        };
         let Family::Bagpiper(ids) = &stage.family else { panic!() };
         let machine = Machine::Bagpiper(Bagpiper::new(ids.clone(), plan).unwrap());
         let group = stage.begin_with(&guided, GREEDY, machine);

@@ -56,6 +56,12 @@ impl Kind {
         }
     }
 
+    /// Whether messages alone tell it what to do, so that words can stand beside a recording; the others are told by the
+    /// symbol of a task.
+    pub fn is_told_in_words(self) -> bool {
+        matches!(self, Self::Bagpiper)
+    }
+
     /// The codec that it was published with.
     fn codec(self) -> streaming::Kind {
         match self {
@@ -180,6 +186,15 @@ pub enum AudioInput {
         /// Longest sound, in seconds. Default: 30.
         max_seconds: f32,
     },
+}
+
+impl AudioInput {
+    /// Longest sound that is heard at once, in seconds.
+    pub fn max_seconds(&self) -> f32 {
+        match self {
+            Self::Qwen3Omni { max_seconds, .. } | Self::Units { max_seconds, .. } => *max_seconds,
+        }
+    }
 }
 
 /// How a model chooses, and how much it says at most.

@@ -58,7 +58,13 @@ fn golden_batch_merges_the_rows_of_guided_sounds_alone() {
             "modality_select" => (&[Modality::Audio], &[]),
             other => panic!("phase {other}"),
         };
-        let plan = Plan { order: order.to_vec(), max_text: 9, min_rows: 1, max_rows: 9 };
+        let plan = Plan {
+            order: order.to_vec(),
+            max_text: 9,
+            min_rows: 1,
+            max_rows: 9,
+            max_tokens: usize::MAX,
+        };
         let mut machine = Machine::Bagpiper(Bagpiper::new(ids.clone(), plan).unwrap());
         opened.iter().for_each(|&id| _ = machine.advance(id).unwrap());
         let prompt = [&[1, 6][..], opened].concat();
