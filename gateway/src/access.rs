@@ -32,6 +32,7 @@ const SPEECH: &[&str] = &[
     "/v1/voices",
     "/v1/voices/{id}",
     "/v1/models",
+    "/v1/models/{id}",
     "/v1/text",
     "/v1/tokens",
     "/tts/websocket",

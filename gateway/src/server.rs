@@ -250,6 +250,7 @@ fn routes(server: Arc<Server>) -> Router {
         .route(http::voices::PATH, http::voices::all(&server.config.voices))
         .route("/v1/voices/{id}", http::voices::one())
         .route("/v1/models", get(http::models))
+        .route("/v1/models/{id}", get(http::model))
         .route("/v1/engine", get(http::engine))
         .route("/v1/text", post(http::text::said))
         .route("/v1/tokens", post(http::tokens::issue))

@@ -35,7 +35,9 @@ fn ask(extra: &Value) -> Value {
 }
 
 fn spoken(format: &str) -> Value {
-    ask(&json!({"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": format}}))
+    let audio = json!({"voice": "alloy", "format": format});
+    // Text has 64 tokens at most: what is left is sound.
+    ask(&json!({"modalities": ["text", "audio"], "audio": audio, "max_tokens": 104}))
 }
 
 async fn answered(house: &House, body: &Value) -> Value {
@@ -118,6 +120,64 @@ async fn a_spoken_answer_is_the_same_sound_in_every_format_and_in_chunks() {
     let pieces: Vec<Vec<u8>> = pieces.map(|data| STANDARD.decode(data).unwrap()).collect();
     assert!(pieces.iter().all(|piece| piece.len() <= 4_800), "a tenth of a second at a time");
     assert_eq!(pieces.concat(), samples);
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_of_tokens_is_that_of_the_whole_answer() {
+    let house = open(Gateway::default()).await;
+    let mut has_sound = Vec::new();
+    for most in [1, 20, 104] {
+        let mut body = spoken("pcm16");
+        body["max_tokens"] = json!(null);
+        body["max_completion_tokens"] = json!(most);
+        let answer = answered(&house, &body).await;
+        let usage = &answer["usage"];
+        let given = usage["completion_tokens"].as_u64().unwrap();
+        assert!((1..=most).contains(&given), "{usage}");
+        let details = &usage["completion_tokens_details"];
+        let frames = details["audio_tokens"].as_u64().unwrap();
+        assert_eq!(given, details["text_tokens"].as_u64().unwrap() + frames);
+        // A frame is 20 ms, and none that was begun is lost.
+        assert_eq!(sound(&answer).len() as u64, frames * 960);
+        if given == most {
+            assert_eq!(answer["choices"][0]["finish_reason"], "length");
+        }
+        has_sound.push(frames > 0);
+    }
+    assert_eq!(has_sound, [false, false, true], "text comes first");
+    house.until_idle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sound_that_is_heard_is_a_part_of_a_question_within_what_a_model_hears() {
+    let house = open(Gateway::default()).await;
+    let question = |seconds: f64| {
+        let samples = (0..(seconds * 24_000.0) as usize).map(|i| (i as f32 * 0.05).sin() * 0.3);
+        let samples: Vec<f32> = samples.collect();
+        let header = codecs::wav::header;
+        let format = codecs::wav::SampleFormat::I16;
+        let mut wav = header(24_000, format, &[], Some(samples.len() as u64));
+        codecs::pcm::extend_i16_le(&mut wav, &samples);
+        let sound = json!({"data": STANDARD.encode(wav), "format": "wav"});
+        let content = json!([{"type": "text", "text": "What is this?"},
+            {"type": "input_audio", "input_audio": sound}]);
+        ask(&json!({"messages": [{"role": "user", "content": content}]}))
+    };
+    let answer = answered(&house, &question(1.0)).await;
+    let details = &answer["usage"]["prompt_tokens_details"];
+    assert_eq!(details["audio_tokens"], 13, "{details}");
+    assert!(details["text_tokens"].as_u64() > Some(0));
+    let (head, refused) = house.post(PATH, &question(10.5)).await;
+    let refused: Value = serde_json::from_slice(&refused).unwrap();
+    let error = &refused["error"];
+    assert_eq!((status(&head), &error["code"]), (400, &json!("bad_value")), "{refused}");
+    assert!(error["message"].as_str().unwrap().contains("longer than 10 s"), "{refused}");
+    let (head, refused) = house.post(PATH, &question(0.0)).await;
+    let refused: Value = serde_json::from_slice(&refused).unwrap();
+    let error = &refused["error"];
+    assert_eq!((status(&head), &error["code"]), (400, &json!("cannot_hear")), "{refused}");
+    assert_eq!(error["param"], "messages");
     house.until_idle().await;
 }
 
@@ -224,6 +284,13 @@ async fn models_are_listed_and_speech_is_made_by_the_one_that_is_named() {
     let names: Vec<&str> =
         list["data"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap()).collect();
     assert_eq!(names, ["nano", MODEL]);
+    for (id, expected) in [(MODEL, 200), ("gpt-x", 404)] {
+        let (head, one) = house.answer(format!("GET /v1/models/{id} HTTP/1.0\r\n\r\n")).await;
+        let one: Value = serde_json::from_slice(&one).unwrap();
+        assert_eq!(status(&head), expected, "{one}");
+        let told = if expected == 200 { &one["id"] } else { &one["error"]["code"] };
+        assert!(told == MODEL || told == "model_not_found", "{one}");
+    }
     let speech = async |model: &str| {
         let body =
             json!({"model": model, "input": "Hi.", "voice": "alloy", "response_format": "pcm"});

@@ -6,27 +6,10 @@ mod house;
 
 use codecs::wav::{self, SampleFormat};
 use gateway::config::{Gateway, VoiceUploads};
-use house::{House, hearing, post, status};
+use house::{House, form, hearing, status};
 use serde_json::{Value, json};
 
 const PATH: &str = "/v1/voices";
-const BOUNDARY: &str = "b0undary";
-
-/// A form as clients send it.
-fn form(parts: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut body = Vec::new();
-    for (name, content) in parts {
-        let file = if *name == "file" { "; filename=\"../me.wav\"" } else { "" };
-        let head = format!(
-            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n"
-        );
-        body.extend(head.as_bytes());
-        body.extend(*content);
-        body.extend(b"\r\n");
-    }
-    body.extend(format!("--{BOUNDARY}--\r\n").as_bytes());
-    post(PATH, &format!("multipart/form-data; boundary={BOUNDARY}"), &body)
-}
 
 /// Adds a voice of this part, with consent.
 async fn add(house: &House, part: (&str, &[u8])) -> (u16, Value) {
@@ -36,7 +19,7 @@ async fn add(house: &House, part: (&str, &[u8])) -> (u16, Value) {
 }
 
 async fn answer(house: &House, parts: &[(&str, &[u8])]) -> (u16, Value) {
-    let (head, body) = house.answer(form(parts)).await;
+    let (head, body) = house.answer(form(PATH, parts)).await;
     (status(&head), serde_json::from_slice(&body).unwrap())
 }
 

@@ -79,7 +79,7 @@ fn finish_reason(finish: Finish) -> &'static str {
     }
 }
 
-/// What an answer counts as. Tokens of sound are rows of the model's codes.
+/// What an answer counts as. Tokens of sound are frames of the model's codes.
 fn usage(usage: &Usage) -> Value {
     let prompt = usage.prompt_tokens + usage.prompt_audio_tokens;
     let completion = usage.text_tokens + usage.audio_frames;

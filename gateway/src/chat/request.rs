@@ -136,9 +136,7 @@ impl Chat {
                 top_p: None,
             },
             guidance: body.cfg,
-            // More than the model gives is no more than it gives.
-            max_text_tokens: tokens.map(|tokens| tokens.min(model.most[0])),
-            max_audio_frames: tokens.map(|tokens| tokens.min(model.most[1])),
+            max_tokens: tokens,
             stop: stops(body.stop)?,
             ..Request::new("", &modalities)
         };
@@ -315,7 +313,6 @@ mod tests {
             id: id.into(),
             answers,
             voices: voices.iter().map(|v| (*v).to_owned()).collect(),
-            most: [50, 80],
             ..Model::default()
         };
         let models = vec![model("nano", false, &[]), model("bag", true, &["ann"])];
@@ -347,7 +344,7 @@ mod tests {
         assert_eq!(chat.request.modalities, [Modality::Text]);
         assert_eq!((chat.sound, chat.stream, chat.seed), (None, None, None));
         assert_eq!(chat.request.text, Draw::default());
-        assert_eq!(chat.request.max_text_tokens, None);
+        assert_eq!(chat.request.max_tokens, None);
     }
 
     #[test]
@@ -367,7 +364,7 @@ mod tests {
         let audio = Draw { temperature: Some(0.25), top_k: Some(9), top_p: None };
         assert_eq!((request.text, request.audio), (text, audio));
         assert_eq!((request.guidance, request.stop.len()), (Some(3.0), 2));
-        assert_eq!((request.max_text_tokens, request.max_audio_frames), (Some(50), Some(60)));
+        assert_eq!(request.max_tokens, Some(60));
     }
 
     #[test]

@@ -14,16 +14,23 @@ pub struct Chat {
     pub max_messages: usize,
     /// Most characters of text in all messages of a conversation.
     pub max_input_chars: usize,
-    /// Most sound in all messages of a conversation, or of a recording that is written down, in seconds.
+    /// Most sound in all messages of a conversation, in seconds.
     pub max_input_seconds: f64,
+    /// Longest recording that is written down, in seconds: 100 KB of memory each, until it is.
+    pub max_transcription_seconds: f64,
+    /// Pieces of such a recording that are written down at once, where it is longer than the model hears.
+    pub pieces_at_once: usize,
+    /// What a model that is told in words what to do is asked to do with such a recording; empty: nothing.
+    pub transcription_prompt: String,
     /// Largest body of a request, in bytes: recordings in base64 are a third larger than their files.
     pub max_body_bytes: usize,
     /// How long a body may take from its first byte to its last.
     #[serde(rename = "upload_s", with = "seconds")]
     pub upload: Duration,
-    /// Bodies above `server.max_body_bytes` that are read and decoded at once.
+    /// Bodies above `server.max_body_bytes` that are read and decoded at once; a recording in pieces has its place until all
+    /// are heard.
     pub max_uploads: usize,
-    /// Most tokens of text, or frames of sound, that a client may ask for.
+    /// Most tokens of text and frames of sound that a client may ask for.
     pub max_output_tokens: usize,
     /// Spoken answers whose text is kept, for clients that name one in a later request.
     pub max_kept_answers: usize,
@@ -39,6 +46,10 @@ impl Default for Chat {
             max_input_chars: 100_000,
             // Encoders of these models see half a minute at a time; ten are a long call.
             max_input_seconds: 300.0,
+            // What the largest body holds at 29 kbit/s.
+            max_transcription_seconds: 7_200.0,
+            pieces_at_once: 4,
+            transcription_prompt: "Transcribe the speech in this recording word for word.".into(),
             // As OpenAI has it for recordings.
             max_body_bytes: 25 << 20,
             upload: Duration::from_secs(60),
@@ -55,6 +66,8 @@ impl Chat {
         at_least("chat.max_messages", self.max_messages, 1)?;
         at_least("chat.max_input_chars", self.max_input_chars, 1)?;
         at_least("chat.max_input_seconds", self.max_input_seconds, 0.0)?;
+        at_least("chat.max_transcription_seconds", self.max_transcription_seconds, 0.0)?;
+        at_least("chat.pieces_at_once", self.pieces_at_once, 1)?;
         at_least("chat.max_body_bytes", self.max_body_bytes, 1)?;
         at_least("chat.upload_s", self.upload, Duration::from_millis(1))?;
         at_least("chat.max_uploads", self.max_uploads, 1)?;

@@ -1,6 +1,7 @@
 //! What can be asked for: models and voices, as the wire shows them and as requests are checked against.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -32,9 +33,18 @@ pub struct Model {
     /// Voices of a model that answers: they are its own, none of the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub voices: Vec<String>,
-    /// Most tokens of a text, and frames of a sound, that a model gives which answers.
+    /// What it hears, if it does.
     #[serde(skip)]
-    pub most: [usize; 2],
+    pub hears: Option<Hears>,
+}
+
+/// What a model hears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hears {
+    /// The longest recording at once.
+    pub most: Duration,
+    /// Whether words can tell it what to do with one.
+    pub is_told_in_words: bool,
 }
 
 /// A voice.
@@ -95,7 +105,7 @@ impl Catalogue {
     }
 
     fn add_speech(&mut self, bundle: &SpeechBundle) {
-        let SpeechManifest { name, notes, sampling, .. } = &bundle.manifest;
+        let SpeechManifest { name, notes, kind, audio_input, .. } = &bundle.manifest;
         self.own_voices.extend(bundle.voices.iter().map(|voice| Voice {
             voice_id: voice.name.clone(),
             name: voice.name.clone(),
@@ -109,7 +119,10 @@ impl Catalogue {
             id: name.clone(),
             notes: notes.clone(),
             answers: true,
-            most: [sampling.max_text, sampling.max_frames],
+            hears: audio_input.as_ref().map(|input| Hears {
+                most: Duration::from_secs_f32(input.max_seconds()),
+                is_told_in_words: kind.is_told_in_words(),
+            }),
             voices: bundle.voices.iter().map(|voice| voice.name.clone()).collect(),
             ..Model::default()
         });

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use alignment::{Alignment, Timed};
 pub(crate) use catalogue::Names;
-pub use catalogue::{Catalogue, Model, Voice};
+pub use catalogue::{Catalogue, Hears, Model, Voice};
 pub(crate) use context::{packets, payload};
 pub(crate) use event::mend_surrogates;
 pub(crate) use format::Asked;

@@ -4,10 +4,12 @@
 //! ```text
 //! text, segments with times, usage --write--> json | text | verbose_json | srt | vtt
 //! pieces of text, then all of it --events--> transcript.text.delta, transcript.text.done
+//! texts of pieces of a recording --joined--> one text
 //! ```
 
 pub mod cues;
 pub mod events;
+pub mod joined;
 mod subtitles;
 
 use serde_json::{Value, json};

@@ -264,6 +264,23 @@ pub(crate) fn post(path: &str, content_type: &str, body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), body].concat()
 }
 
+/// A form as clients send it; the part `file` is one.
+pub(crate) fn form(path: &str, parts: &[(&str, &[u8])]) -> Vec<u8> {
+    const BOUNDARY: &str = "b0undary";
+    let mut body = Vec::new();
+    for (name, content) in parts {
+        let file = if *name == "file" { "; filename=\"../me.wav\"" } else { "" };
+        let head = format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n"
+        );
+        body.extend(head.as_bytes());
+        body.extend(*content);
+        body.extend(b"\r\n");
+    }
+    body.extend(format!("--{BOUNDARY}--\r\n").as_bytes());
+    post(path, &format!("multipart/form-data; boundary={BOUNDARY}"), &body)
+}
+
 /// The body of an answer that is still to be read.
 pub(crate) async fn body(stream: &mut TcpStream) -> Vec<u8> {
     let mut answer = Vec::new();

@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use engine::text::Notice;
-use engine::{Event, Events, Pcm, Summary};
+use engine::{Event, Events, Failure, Pcm, Summary};
 use futures_util::stream;
 use serde_json::json;
 
@@ -61,10 +61,10 @@ pub(super) async fn answer(
     let mut speech = Speech::new(events, wanted, admission, access);
     while speech.ready.is_empty() && speech.first.is_none() {
         match next(&speech.events).await {
-            Some(Event::Failed(failure)) => return failed(&failure.to_string()),
+            Some(Event::Failed(failure)) => return BodyError::from(failure).into_response(),
             Some(event @ (Event::Audio { .. } | Event::Done(_))) => speech.first = Some(event),
             Some(event) => speech.learn(&event),
-            None => return failed(&BodyError::Stopped.to_string()),
+            None => return BodyError::Stopped.into_response(),
         }
     }
     // Until the last byte is out.
@@ -95,15 +95,31 @@ pub(super) async fn collect(
                 speech = rest;
             }
             Ok(None) => break,
-            Err(error) => return failed(&error.to_string()),
+            Err(error) => return error.into_response(),
         }
     }
     answered(content_type, body)
 }
 
-fn answered(content_type: &'static str, body: impl IntoResponse) -> Response {
+/// The answer that a body is.
+pub(super) fn answered(content_type: &'static str, body: impl IntoResponse) -> Response {
     ([(header::CONTENT_TYPE, content_type), (header::CACHE_CONTROL, "no-store")], body)
         .into_response()
+}
+
+/// The engine could not go on. What it could not hear stands at this place of the request; all else is its own.
+pub(super) fn failed(failure: &Failure, heard_at: &str) -> Response {
+    match failure {
+        Failure::Hearing(_) => {
+            problem(StatusCode::BAD_REQUEST, "cannot_hear", Some(heard_at), &failure.to_string())
+        }
+        failure => broken(&failure.to_string()),
+    }
+}
+
+/// The engine is to blame.
+pub(super) fn broken(message: &str) -> Response {
+    problem(StatusCode::INTERNAL_SERVER_ERROR, "engine_failed", None, message)
 }
 
 /// What of a text had no effect, as a session and `/v1/text` tell it, in ASCII; as many as there is room for.
@@ -140,10 +156,6 @@ fn ascii(json: &str) -> String {
     escaped
 }
 
-fn failed(message: &str) -> Response {
-    problem(StatusCode::INTERNAL_SERVER_ERROR, "engine_failed", None, message)
-}
-
 /// An answer under way. Dropping it, as a client's leaving does, cancels the context.
 struct Speech {
     events: Events,
@@ -171,11 +183,20 @@ struct Speech {
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
     #[error(transparent)]
-    Failed(#[from] engine::Failure),
+    Failed(#[from] Failure),
     #[error("the engine stopped")]
     Stopped,
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+impl IntoResponse for BodyError {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Failed(failure) => failed(&failure, "messages"),
+            error => broken(&error.to_string()),
+        }
+    }
 }
 
 impl Speech {

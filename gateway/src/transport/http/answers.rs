@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use engine::Events;
@@ -31,28 +33,49 @@ impl Uploads {
         Self { places, small: config.server.max_body_bytes }
     }
 
-    /// A place for a body, to be held until it is read and decoded.
-    ///
-    /// # Errors
-    /// All are taken.
-    pub(super) fn place(&self, headers: &HeaderMap) -> Result<Place, NoneLeft> {
+    fn place(&self, headers: &HeaderMap) -> Result<Place, NoneLeft> {
         let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
         let length: Option<usize> = length.and_then(|length| length.parse().ok());
+        let mut place = Place { places: self.places.clone(), permit: None };
         // A body that does not tell its length may be of any.
-        if length.is_some_and(|bytes| bytes <= self.small) {
-            return Ok(Place { _permit: None });
+        if length.is_none_or(|bytes| bytes > self.small) {
+            place.insist()?;
         }
-        match self.places.clone().try_acquire_owned() {
-            Ok(permit) => Ok(Place { _permit: Some(permit) }),
-            Err(_) => Err(NoneLeft),
-        }
+        Ok(place)
     }
 }
 
-/// The place of a body.
+/// The place of a body, to be held until it is read and decoded; a handler that asks for it before the body has it in time.
 #[derive(Debug)]
 pub(super) struct Place {
-    _permit: Option<OwnedSemaphorePermit>,
+    places: Arc<Semaphore>,
+    /// None: the body is small.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Place {
+    /// Takes a place for a body that is small and has much in it.
+    ///
+    /// # Errors
+    /// All are taken.
+    pub(super) fn insist(&mut self) -> Result<(), NoneLeft> {
+        if self.permit.is_none() {
+            let permit = self.places.clone().try_acquire_owned();
+            self.permit = Some(permit.map_err(|_| NoneLeft)?);
+        }
+        Ok(())
+    }
+}
+
+impl FromRequestParts<Arc<Server>> for Place {
+    type Rejection = NoneLeft;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        server: &Arc<Server>,
+    ) -> Result<Self, Self::Rejection> {
+        server.uploads.place(&parts.headers)
+    }
 }
 
 /// There is no place for a large body.
@@ -119,7 +142,9 @@ fn public(field: &'static str) -> &'static str {
         "text.top_p" => "top_p",
         "audio.temperature" => "acoustic_temperature",
         "guidance" => "cfg",
-        "max_text_tokens" | "max_audio_frames" => "max_completion_tokens",
+        "max_tokens" => "max_completion_tokens",
+        // The symbol by which a model is told what to do.
+        "task" => "model",
         same => same,
     }
 }
@@ -131,5 +156,32 @@ impl IntoResponse for Refusal {
             _ => StatusCode::BAD_REQUEST,
         };
         problem(status, self.code, self.param.as_deref(), &self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_bodies_take_places_and_small_ones_only_where_they_insist() {
+        let mut config = Gateway::default();
+        config.chat.max_uploads = 1;
+        config.server.max_body_bytes = 600;
+        let uploads = Uploads::new(&config);
+        let headers = |length: &'static str| {
+            let length = (header::CONTENT_LENGTH, length.parse().unwrap());
+            HeaderMap::from_iter([length])
+        };
+        let large = uploads.place(&headers("601")).unwrap();
+        assert!(uploads.place(&HeaderMap::new()).is_err(), "it may be of any length");
+        let mut small = uploads.place(&headers("600")).unwrap();
+        assert!(small.insist().is_err());
+        drop(large);
+        small.insist().unwrap();
+        small.insist().unwrap();
+        assert!(uploads.place(&headers("601")).is_err());
+        drop(small);
+        assert!(uploads.place(&headers("601")).is_ok());
     }
 }

@@ -9,20 +9,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Extension, FromRequest, Request, State};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Extension, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use engine::answer::Message;
 
 use super::answer::{self, Wanted};
-use super::answers::begin;
+use super::answers::{Place, begin};
 use super::unread;
 use crate::access::Access;
 use crate::auth::Caller;
 use crate::chat::reply::{Chunks, Keep, Names, Object, Spoken};
 use crate::chat::request::Chat;
 use crate::chat::{Refusal, content};
-use crate::config;
+use crate::config::{self, Gateway};
 use crate::container::FileFormat;
 use crate::foreign::whole::Framing;
 use crate::protocol::Catalogue;
@@ -41,13 +42,10 @@ async fn complete(
     State(server): State<Arc<Server>>,
     Extension(access): Extension<Access>,
     Extension(caller): Extension<Caller>,
-    request: Request,
+    place: Place,
+    body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    let place = match server.uploads.place(request.headers()) {
-        Ok(place) => place,
-        Err(full) => return full.into_response(),
-    };
-    let body = match Bytes::from_request(request, &()).await {
+    let body = match body {
         Ok(body) => body,
         Err(rejection) => return unread(&rejection, server.config.chat.max_body_bytes),
     };
@@ -111,6 +109,14 @@ fn read(
     let seconds = content::Seconds::of(&server.config.chat);
     let messages = content::resolve(said, seconds, kept, |_| None)?;
     Ok((chat, messages, chars))
+}
+
+/// Reads a body with at most so much sound, and forgets it.
+pub(crate) fn read_body(body: &[u8], catalogue: &Catalogue, seconds_max: f64) {
+    if let Ok(chat) = Chat::parse(body, &Gateway::default(), catalogue) {
+        let seconds = content::Seconds { most: seconds_max, key: "chat.max_input_seconds" };
+        let _ = content::resolve(chat.said, seconds, |_| None, |_| None);
+    }
 }
 
 fn names(model: String, is_spoken: bool, keep: Duration) -> Names {

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use axum::extract::multipart::{Field, MultipartError};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 
 use super::problem;
 
@@ -32,9 +32,10 @@ impl Refusal {
         let (status, message) = (StatusCode::BAD_REQUEST, message.into());
         Self { status, code, param: Some(param), message }
     }
+}
 
-    /// In OpenAI's shape.
-    pub(super) fn into_response(self) -> Response {
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
         problem(self.status, self.code, self.param, &self.message)
     }
 }

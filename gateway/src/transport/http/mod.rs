@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{ConnectInfo, State};
+use axum::extract::{ConnectInfo, Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -37,6 +37,15 @@ const NOTICE: HeaderName = HeaderName::from_static("x-dovecote-notice");
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Nobody is told to wait longer than this: what holds then is not known now.
 const RETRY_AFTER_S_MAX: f64 = 3_600.0;
+
+/// Names the fields of a request that had no effect, if there are any.
+fn tell_ignored(response: &mut Response, names: &[&str]) {
+    if let Ok(names) = HeaderValue::from_str(&names.join(", "))
+        && !names.is_empty()
+    {
+        response.headers_mut().insert(IGNORED, names);
+    }
+}
 
 /// Whether the process lives.
 pub(crate) async fn health() -> &'static str {
@@ -87,11 +96,22 @@ pub(crate) async fn engine(State(server): State<Arc<Server>>) -> Json<Value> {
 
 /// The models, in OpenAI's shape.
 pub(crate) async fn models(State(server): State<Arc<Server>>) -> Json<Value> {
-    let model =
-        |id: &str| json!({"id": id, "object": "model", "created": 0, "owned_by": "dovecote"});
     let catalogue = server.voices.catalogue();
-    let models: Vec<Value> = catalogue.models.iter().map(|m| model(&m.id)).collect();
+    let models: Vec<Value> = catalogue.models.iter().map(|m| described(&m.id)).collect();
     Json(json!({"object": "list", "data": models}))
+}
+
+/// One of them.
+pub(crate) async fn model(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
+    if server.voices.catalogue().models.iter().any(|model| model.id == id) {
+        return Json(described(&id)).into_response();
+    }
+    let message = format!("there is no model {id:?}; /v1/models lists those that are");
+    problem(StatusCode::NOT_FOUND, "model_not_found", Some("model"), &message)
+}
+
+fn described(id: &str) -> Value {
+    json!({"id": id, "object": "model", "created": 0, "owned_by": "dovecote"})
 }
 
 /// What an error says; stands among the extensions of its answer, for who puts it into a vendor's words.

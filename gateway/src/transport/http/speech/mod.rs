@@ -15,7 +15,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Extension, State, rejection::BytesRejection};
-use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use engine::answer::{Modality, Task};
@@ -25,7 +25,7 @@ use self::request::{Framing, Speaker, Spoken};
 use super::answer::{self, Wanted};
 use super::answers::begin;
 use super::gate::too_many;
-use super::{IGNORED, overloaded, overloaded_for, problem, unread};
+use super::{overloaded, overloaded_for, problem, tell_ignored, unread};
 use crate::access::Access;
 use crate::auth::Caller;
 use crate::config::Speech;
@@ -188,10 +188,6 @@ async fn perform(
     let (content_type, metrics) = (shape.content_type(), server.metrics.clone());
     let wanted = Wanted { text, writer, content_type, framing, metrics };
     let mut response = answer::answer(events, wanted, admission, access).await;
-    if let Ok(names) = HeaderValue::from_str(&ignored.join(", "))
-        && !ignored.is_empty()
-    {
-        response.headers_mut().insert(IGNORED, names);
-    }
+    tell_ignored(&mut response, &ignored);
     response
 }
