@@ -25,8 +25,10 @@ pub use self::vendors::{
 use crate::auth::SessionAllowance;
 use crate::client;
 use crate::config;
-use crate::protocol::{Catalogue, Input, Limits, Model, Output, Packet, Session, Setup, Voice};
-use crate::transport::http::{speech, voices};
+use crate::protocol::{
+    Catalogue, Hears, Input, Limits, Model, Output, Packet, Session, Setup, Voice,
+};
+use crate::transport::http::{chat, speech, transcriptions, voices};
 
 /// Takes whatever comes.
 pub type Target = fn(&[u8]);
@@ -40,6 +42,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("settings", settings),
     ("speech_body", speech_body),
     ("voice_form", voice_form),
+    ("chat_body", chat_body),
+    ("transcription_form", transcription_form),
+    ("incoming_frames", incoming_frames),
     ("recording", recording),
     ("incoming_sound", incoming_sound),
     ("cartesia_messages", cartesia_messages),
@@ -123,6 +128,12 @@ fn catalogue() -> Catalogue {
         styles: styles.clone(),
         ..Model::default()
     };
+    let parrot = Model {
+        id: "parrot".into(),
+        answers: true,
+        hears: Some(Hears { most: Duration::from_secs(1), is_told_in_words: true }),
+        ..Model::default()
+    };
     let voice = Voice {
         voice_id: "ann".into(),
         name: "Ann".into(),
@@ -133,7 +144,7 @@ fn catalogue() -> Catalogue {
         owner: None,
     };
     Catalogue {
-        models: vec![model],
+        models: vec![model, parrot],
         voices: vec![voice],
         default_voice: "ann".into(),
         ..Catalogue::default()
@@ -197,12 +208,31 @@ pub fn speech_body(data: &[u8]) {
     speech::read_body(data, &catalogue());
 }
 
+/// The body of a request to a model that answers, with its recordings.
+pub fn chat_body(data: &[u8]) {
+    chat::read_body(data, &catalogue(), RECORDING_SECONDS_MAX);
+}
+
 /// The form of a voice, piece by piece; its boundary is the first line.
 pub fn voice_form(data: &[u8]) {
+    let Some(request) = form(data) else { return };
+    let read = voices::read_form(request);
+    assert!(read.now_or_never().is_some(), "a body that is all there is waited for");
+}
+
+/// The form of a recording that is to be written down, as that of a voice.
+pub fn transcription_form(data: &[u8]) {
+    let Some(request) = form(data) else { return };
+    let read = transcriptions::read_form(request, RECORDING_SECONDS_MAX);
+    assert!(read.now_or_never().is_some(), "a body that is all there is waited for");
+}
+
+/// A form in pieces; its boundary is the first line.
+fn form(data: &[u8]) -> Option<Request> {
     let end = data.iter().position(|b| *b == b'\n').unwrap_or(data.len());
     let (boundary, body) = data.split_at(end);
     let content_type = [b"multipart/form-data; boundary=", boundary].concat();
-    let Ok(content_type) = HeaderValue::from_bytes(&content_type) else { return };
+    let content_type = HeaderValue::from_bytes(&content_type).ok()?;
     let pieces: Vec<Result<Bytes, Infallible>> = body
         .get(1..)
         .unwrap_or_default()
@@ -211,8 +241,33 @@ pub fn voice_form(data: &[u8]) {
         .collect();
     let mut request = Request::new(Body::from_stream(futures_util::stream::iter(pieces)));
     request.headers_mut().insert(header::CONTENT_TYPE, content_type);
-    let read = voices::read_form(request);
-    assert!(read.now_or_never().is_some(), "a body that is all there is waited for");
+    Some(request)
+}
+
+/// Recordings that are sent to a session: its messages, a line each, an empty line, and frames, each behind a byte with its
+/// length. Behind them the recording `u` of the context `c` is ended.
+pub fn incoming_frames(data: &[u8]) {
+    let end = data.windows(2).position(|two| two == b"\n\n").unwrap_or(data.len());
+    let (lines, mut frames) = (&data[..end], data.get(end + 2..).unwrap_or_default());
+    let Ok(lines) = std::str::from_utf8(lines) else { return };
+    let mut session = Session::new(setup(), Duration::ZERO);
+    let mut now = Duration::ZERO;
+    let mut hear = |input: Input| {
+        session.handle_input(now, input);
+        answer(&mut session, now);
+        now += STEP;
+        session.handle_input(now, Input::Tick);
+        answer(&mut session, now);
+    };
+    for line in lines.lines() {
+        hear(Input::Message(line.to_owned()));
+    }
+    while let [length, rest @ ..] = frames {
+        let (frame, others) = rest.split_at(rest.len().min(usize::from(*length)));
+        hear(Input::Binary(Bytes::copy_from_slice(frame)));
+        frames = others;
+    }
+    hear(Input::Message(r#"{"type":"audio.end","ctx":"c","id":"u"}"#.to_owned()));
 }
 
 /// A file that somebody says is a recording, at the rates that models hear.
