@@ -12,7 +12,27 @@ const WRITTEN = {
   seed: 7,
   max_completion_tokens: 40,
 };
-const SPOKEN = { ...WRITTEN, modalities: ["text", "audio"], audio: { voice: "alloy", format: "pcm16" } };
+const SPOKEN = {
+  ...WRITTEN,
+  modalities: ["text", "audio"],
+  audio: { voice: "alloy", format: "pcm16" },
+  // Text has 64 tokens at most: what is left is sound.
+  max_completion_tokens: 104,
+};
+
+/** A tone as a file: 16 bit, mono, 24 kHz. */
+function wav(seconds) {
+  const samples = Math.round(seconds * 24_000);
+  const file = Buffer.alloc(44 + 2 * samples);
+  file.write("RIFF", 0);
+  file.writeUInt32LE(36 + 2 * samples, 4);
+  file.write("WAVEfmt ", 8);
+  [16, 1 | (1 << 16), 24_000, 48_000, 2 | (16 << 16)].forEach((word, i) => file.writeUInt32LE(word, 16 + 4 * i));
+  file.write("data", 36);
+  file.writeUInt32LE(2 * samples, 40);
+  for (let i = 0; i < samples; i++) file.writeInt16LE(Math.round(9_000 * Math.sin(i * 0.05)), 44 + 2 * i);
+  return file;
+}
 
 export const cases = {
   "written answer, whole and in chunks": {
@@ -50,6 +70,55 @@ export const cases = {
       return [];
     },
   },
+  "a recording is a question, and an answer is named": {
+    server: "chat",
+    async play(url) {
+      const ai = client(url);
+      const said = { data: wav(0.5).toString("base64"), format: "wav" };
+      const content = [{ type: "text", text: "What is said?" }, { type: "input_audio", input_audio: said }];
+      const heard = await ai.chat.completions.create({ ...WRITTEN, messages: [{ role: "user", content }] });
+      assert(heard.usage.prompt_tokens_details.audio_tokens > 0);
+      const { audio } = (await ai.chat.completions.create(SPOKEN)).choices[0].message;
+      const earlier = { role: "assistant", audio: { id: audio.id } };
+      const messages = [...WRITTEN.messages, earlier, { role: "user", content: "And then?" }];
+      const next = await ai.chat.completions.create({ ...WRITTEN, messages });
+      assert(["stop", "length"].includes(next.choices[0].finish_reason));
+      return [];
+    },
+  },
+  "speech by the model, and models": {
+    server: "chat",
+    async play(url) {
+      const ai = client(url);
+      const spoken = { model: WRITTEN.model, voice: "alloy", input: "Hi.", response_format: "pcm" };
+      assert((await (await ai.audio.speech.create(spoken)).arrayBuffer()).byteLength > 0);
+      const ids = [];
+      for await (const model of ai.models.list()) ids.push(model.id);
+      assert(ids.includes(WRITTEN.model));
+      return [];
+    },
+  },
+  "transcription, whole and in events": {
+    server: "chat",
+    async play(url) {
+      const { transcriptions } = client(url).audio;
+      // Three times what the model hears at once.
+      const file = new File([wav(25)], "a.wav");
+      const request = { model: WRITTEN.model, file };
+      const verbose = await transcriptions.create({ ...request, response_format: "verbose_json" });
+      assert.equal(Number(verbose.duration), 25);
+      assert(verbose.segments.at(-1).start > 15);
+      assert.equal(await transcriptions.create({ ...request, response_format: "text" }), `${verbose.text}\n`);
+      let text = "";
+      let done;
+      for await (const event of await transcriptions.create({ ...request, stream: true })) {
+        if (event.type === "transcript.text.delta") text += event.delta;
+        else done = event;
+      }
+      assert.deepEqual([done.type, done.text, text], ["transcript.text.done", verbose.text, verbose.text]);
+      return [];
+    },
+  },
   "an answer that is broken off": {
     server: "chat",
     async play(url) {
@@ -71,8 +140,9 @@ export const cases = {
       assert.equal((await refusal(ask({ n: 2 }), OpenAI.BadRequestError)).param, "n");
       const file = new File(["no sound"], "a.wav");
       const { transcriptions } = client(url).audio;
-      const deaf = await refusal(transcriptions.create({ model: WRITTEN.model, file }), OpenAI.BadRequestError);
-      assert.equal(deaf.param, "file");
+      const unread = await refusal(transcriptions.create({ model: WRITTEN.model, file }), OpenAI.BadRequestError);
+      assert.deepEqual([unread.code, unread.param], ["cannot_decode", "file"]);
+      await refusal(transcriptions.create({ model: "whisper-1", file }), OpenAI.NotFoundError);
       return [];
     },
   },
