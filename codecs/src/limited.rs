@@ -24,6 +24,20 @@ impl Mono {
         Self { sample_rate, samples: Vec::new(), seconds_max }
     }
 
+    /// Sound that is all there is.
+    ///
+    /// # Errors
+    /// [`TooLong`].
+    pub(crate) fn of(
+        sample_rate: u32,
+        samples: Vec<f32>,
+        seconds_max: f64,
+    ) -> Result<Self, TooLong> {
+        let mono = Self { samples, ..Self::new(sample_rate, seconds_max) };
+        mono.expect(mono.samples.len() as u64)?;
+        Ok(mono)
+    }
+
     /// Length so far; zero where the rate is.
     pub fn seconds(&self) -> f64 {
         self.samples.len() as f64 / f64::from(self.sample_rate.max(1))
@@ -73,5 +87,7 @@ mod tests {
         assert_eq!(mono.extend((0..50).map(|_| 0.0)), Ok(()));
         assert_eq!(mono.extend([1.0].into_iter()), Err(TooLong { seconds_max: 0.5 }));
         assert_eq!((mono.samples.len(), mono.seconds()), (50, 0.5));
+        assert!(Mono::of(100, vec![0.0; 50], 0.5).is_ok());
+        assert_eq!(Mono::of(100, vec![0.0; 51], 0.5), Err(TooLong { seconds_max: 0.5 }));
     }
 }

@@ -22,6 +22,9 @@ pub const RATE: u32 = 24_000;
 /// Samples beyond this are clipped: 36 dB above full scale, louder than the hottest mix of floats.
 const LOUDEST: f32 = 64.0;
 
+/// Samples that are converted to another rate at once.
+const BLOCK_SAMPLES: usize = 1 << 16;
+
 /// Why a recording cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
@@ -109,18 +112,32 @@ fn ogg(rate: u32, bytes: &[u8], seconds_max: f64) -> Result<Mono, RecordingError
         OggError::TooLong { .. } | OggError::Longer(_) => TooLong { seconds_max }.into(),
         other => RecordingError::Unreadable(other.to_string()),
     })?;
-    let mut mono = Mono::new(rate, seconds_max);
-    mono.extend(decoded.into_iter())?;
-    Ok(mono)
+    Ok(Mono::of(rate, decoded, seconds_max)?)
 }
 
-fn resample(mut mono: Mono, to: u32) -> Result<Vec<f32>, RecordingError> {
-    let rate = mono.sample_rate;
-    clean(&mut mono.samples);
+fn resample(mono: Mono, to: u32) -> Result<Vec<f32>, RecordingError> {
+    let Mono { sample_rate: rate, mut samples, .. } = mono;
+    clean(&mut samples);
     let mut resampler = resampler(rate, to)?;
-    let mut samples = Vec::new();
-    resampler.push(&mono.samples, &mut samples);
-    resampler.finish(&mut samples);
+    let mut ready = Vec::new();
+    if to > rate {
+        resampler.push(&samples, &mut ready);
+        resampler.finish(&mut ready);
+        return Ok(ready);
+    }
+    // An hour is hundreds of megabytes: what has been read makes room for what comes of it, which is never more.
+    let mut written = 0;
+    for start in (0..samples.len()).step_by(BLOCK_SAMPLES) {
+        let end = samples.len().min(start + BLOCK_SAMPLES);
+        resampler.push(&samples[start..end], &mut ready);
+        samples[written..written + ready.len()].copy_from_slice(&ready);
+        written += ready.len();
+        ready.clear();
+    }
+    resampler.finish(&mut ready);
+    samples.truncate(written);
+    samples.append(&mut ready);
+    samples.shrink_to_fit();
     Ok(samples)
 }
 
@@ -223,6 +240,21 @@ mod tests {
             let middle = &samples[6_000..18_000];
             let rises = middle.windows(2).filter(|w| w[0] < 0.0 && w[1] >= 0.0).count();
             assert!((219..=221).contains(&rises), "{format}: {rises} waves in half a second");
+        }
+    }
+
+    #[test]
+    fn a_long_recording_is_converted_as_a_whole_would_be() {
+        // More than two blocks, and no whole number of them.
+        let sound: Vec<f32> = (0..3).flat_map(|_| tone(48_000)).collect();
+        let bytes = wav(48_000, &sound);
+        let Mono { samples, .. } = Wav::read_within(&bytes, 4.0).unwrap();
+        for to in [16_000, 24_000, 48_000] {
+            let mut whole = Vec::new();
+            let mut resampler = resampler(48_000, to).unwrap();
+            resampler.push(&samples, &mut whole);
+            resampler.finish(&mut whole);
+            assert_eq!(read_at(to, &bytes, 4.0).unwrap(), whole, "to {to} Hz");
         }
     }
 
