@@ -10,11 +10,10 @@ use base64::engine::general_purpose::STANDARD;
 use codecs::wav::{self, SampleFormat};
 use gateway::config::Gateway;
 use house::wire::Wire;
-use house::{House, post, status};
+use house::{House, form, status};
 use serde_json::{Value, json};
 
 const MODEL: &str = "opuslm-hearing";
-const BOUNDARY: &str = "b0undary";
 
 async fn open() -> House {
     let bundles = ["voices/nano", "tests/fixtures/bundles/opuslm-hearing"];
@@ -32,20 +31,6 @@ fn long_recording(step: f32, seconds: u32) -> Vec<u8> {
 
 fn recording(step: f32) -> Vec<u8> {
     long_recording(step, 1)
-}
-
-/// A form as clients send it.
-fn form(path: &str, parts: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut body = Vec::new();
-    for (name, content) in parts {
-        let file = if *name == "file" { "; filename=\"a.wav\"" } else { "" };
-        let head = format!(
-            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n"
-        );
-        body.extend([head.as_bytes(), content, b"\r\n"].concat());
-    }
-    body.extend(format!("--{BOUNDARY}--\r\n").as_bytes());
-    post(path, &format!("multipart/form-data; boundary={BOUNDARY}"), &body)
 }
 
 async fn transcribed(house: &House, step: f32) -> Value {

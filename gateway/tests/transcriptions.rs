@@ -267,6 +267,21 @@ async fn what_is_told_of_a_recording_reaches_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_is_told_its_task_by_a_symbol_is_told_nothing_else() {
+    let engine = house::start_all(&["tests/fixtures/bundles/opuslm-hearing"]);
+    let model = ("model", engine.1.models[0].id.clone());
+    let house = House::of(engine, Gateway::default()).await;
+    let (file, model) = (wav(&sound(3.0, &[])), (model.0, model.1.as_str()));
+    let (head, plain) = asked(&house, &file, &[model]).await;
+    assert_eq!(status(&head), 200, "{}", String::from_utf8_lossy(&plain));
+    assert!(!head.contains("x-dovecote-ignored"), "{head}");
+    let fields = [model, ("prompt", "Ann."), ("language", "de")];
+    let (head, prompted) = asked(&house, &file, &fields).await;
+    assert!(head.contains("x-dovecote-ignored: language, prompt"), "{head}");
+    assert_eq!(prompted, plain);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_written_down_is_refused_as_clients_read_it() {
     let mut config = Gateway::default();
     config.chat.max_transcription_seconds = 2.0;
