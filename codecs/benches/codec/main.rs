@@ -4,7 +4,7 @@
 //! A codec is almost only multiply-adds, so its speed in GMAC/s beside that of one big square product says how much
 //! the layers around the products cost. The aim is 60 %. Weights are random; one thread; each line is the best of
 //! several runs, by the time that the thread was on a core, since benches share their machine. The product is timed
-//! anew before every workload.
+//! anew before every workload; it has no form for AVX-512, so that a share can be above 100 %.
 //!
 //! ```text
 //! cargo bench -p dovecote-codecs --bench codec [-- PART_OF_A_NAME]
