@@ -14,8 +14,8 @@
 //!
 //! The model has the shares of a release: 16 layers of width 1024, text of a tenth of the layers' numbers, slices of 1,025 ids a
 //! stream, bf16. Both sides of a comparison take turns, step by step, and the fastest step of each counts. Steps on one thread are
-//! measured in processor time, since the machine (two cores of an AMD EPYC with AVX-512, of which AVX2 is used) was shared with ten
-//! others; the last line is wall time, and so the one that suffers.
+//! measured in processor time, since the machine (two cores of an AMD EPYC of family 26, optimised for development) was shared with
+//! a dozen compilers; the last line is wall time, and so the one that suffers.
 //!
 //! `cargo bench -p dovecote-engine --bench speech [-- FILTER]`, FILTER a part of a line's name.
 
