@@ -128,8 +128,9 @@ impl Speaker {
 
     /// How the sound of a request would be made.
     pub(crate) fn lane(&self, request: &Request) -> Lane {
-        let guidance = request.guidance.unwrap_or(self.manifest.sampling.guidance);
-        Lane { stage: self.stage, guided: guidance != 1.0 }
+        let of_others = request.guidance.unwrap_or(self.manifest.sampling.guidance);
+        let guidance = Guidance::new(&request.sound_guidance, of_others);
+        Lane { stage: self.stage, guided: !guidance.is_none() }
     }
 
     /// Checks a request with recordings as far as it can be checked before they are heard: a frame of codes stands for each.
