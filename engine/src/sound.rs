@@ -37,6 +37,51 @@ pub(crate) enum Stream {
 /// Sound that may go out, in pieces, and how long the codec stands still behind each: not at all, if it is a real one.
 pub(crate) struct Pieces(pub(crate) Vec<(Duration, Pcm)>);
 
+/// What comes next in a stream.
+pub(crate) struct Input<'a> {
+    pub(crate) stream: &'a mut Stream,
+    /// `[rows][new frames]` of final codes, perhaps none.
+    pub(crate) rows: Vec<&'a [u16]>,
+    pub(crate) end: End,
+}
+
+impl Input<'_> {
+    fn push(self) -> Result<Pieces, CodeError> {
+        match self.stream {
+            Stream::Codec(codec, stream) => {
+                Ok(Pieces::one(codec.push(stream, &self.rows, self.end)?))
+            }
+            Stream::Tones(tones, stream) => tones.push(stream, &self.rows, self.end),
+            Stream::Streaming(codec, _) => {
+                let codec = codec.clone();
+                push_joined(&codec, vec![self]).remove(0)
+            }
+            Stream::Mute => Ok(Pieces(Vec::new())),
+        }
+    }
+}
+
+/// Decodes streams of one codec together.
+fn push_joined(
+    codec: &streaming::Codec,
+    mut inputs: Vec<Input<'_>>,
+) -> Vec<Result<Pieces, CodeError>> {
+    let mut pushes: Vec<_> = inputs
+        .iter_mut()
+        .map(|input| match input.stream {
+            Stream::Streaming(_, stream) => {
+                streaming::Push { stream, codes: &input.rows, ended: input.end == End::Passage }
+            }
+            _ => panic!("a stream that does not join; this is a bug"),
+        })
+        .collect();
+    let clamped = |mut samples: Vec<f32>| {
+        samples.iter_mut().for_each(|sample| *sample = sample.clamp(-1.0, 1.0));
+        Pieces::one(samples)
+    };
+    codec.push_each(&mut pushes).into_iter().map(|made| made.map(clamped)).collect()
+}
+
 impl Sound {
     /// Whether there is anything to hear; else all of it is silence.
     pub(crate) fn is_heard(&self) -> bool {
@@ -87,6 +132,11 @@ impl Sound {
 }
 
 impl Pieces {
+    /// None: what waited for the samples before may go out.
+    pub(crate) fn none() -> Self {
+        Self::one(Pcm::default())
+    }
+
     fn one(samples: impl Into<Pcm>) -> Self {
         Self(vec![(Duration::ZERO, samples.into())])
     }
@@ -110,20 +160,26 @@ impl Stream {
         }
     }
 
-    /// Takes `[rows][new frames]` of final codes, perhaps none, and gives the sound that may now be heard.
+    /// Whether the codes of both can be decoded together.
+    pub(crate) fn joins(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Streaming(codec, _), Self::Streaming(others, _)) => Arc::ptr_eq(codec, others),
+            _ => false,
+        }
+    }
+
+    /// Takes codes of one stream, or of several that join, and gives the sound of each that may now be heard.
     ///
     /// # Errors
-    /// Codes that cannot be decoded.
-    pub(crate) fn push(&mut self, rows: &[&[u16]], end: End) -> Result<Pieces, CodeError> {
-        match self {
-            Self::Codec(codec, stream) => Ok(Pieces::one(codec.push(stream, rows, end)?)),
-            Self::Tones(tones, stream) => tones.push(stream, rows, end),
-            Self::Streaming(codec, stream) => {
-                let mut samples = codec.push(stream, rows, end == End::Passage)?;
-                samples.iter_mut().for_each(|sample| *sample = sample.clamp(-1.0, 1.0));
-                Ok(Pieces::one(samples))
-            }
-            Self::Mute => Ok(Pieces(Vec::new())),
+    /// Codes that cannot be decoded; the other streams get their sound.
+    pub(crate) fn push_each(inputs: Vec<Input<'_>>) -> Vec<Result<Pieces, CodeError>> {
+        let joined = inputs.first().and_then(|input| match &*input.stream {
+            Self::Streaming(codec, _) => Some(codec.clone()),
+            _ => None,
+        });
+        match joined {
+            Some(codec) => push_joined(&codec, inputs),
+            None => inputs.into_iter().map(Input::push).collect(),
         }
     }
 

@@ -160,9 +160,9 @@ impl Rig {
             let unhurried = |summary| Summary { queued: Duration::ZERO, ..summary };
             heard.outcome = job.last.clone().map(|outcome| outcome.map(unhurried));
             self.audio.take(AudioCommand::Job(job));
-            while self.audio.waiting() > 0 {
-                self.audio.work();
-            }
+        }
+        while self.audio.waiting() > 0 {
+            self.audio.work();
         }
         step
     }
