@@ -22,7 +22,7 @@ pub(super) struct Form {
 }
 
 impl Form {
-    /// Reads a form; parts that are not known are passed over.
+    /// Reads a form to its end; parts that are not known are passed over.
     ///
     /// # Errors
     /// The first part that is too large or does not fit, or what is missing.
@@ -32,15 +32,28 @@ impl Form {
     ) -> Result<Self, Refusal> {
         let mut read = Self::default();
         let mut has_file = false;
-        while let Some(field) = multipart.next_field().await.map_err(|e| broken(&e, None))? {
+        // A client that is still sending when it is refused may see a broken connection instead.
+        let mut refused = None;
+        loop {
+            let field = match multipart.next_field().await {
+                Ok(Some(field)) => field,
+                Ok(None) => break,
+                Err(error) => return Err(refused.unwrap_or_else(|| broken(&error, None))),
+            };
             let Some(name) = field.name().and_then(known) else { continue };
+            if refused.is_some() {
+                continue;
+            }
             if name == "file" {
                 read.file = bytes(field, name, file_bytes_max).await?;
                 has_file = true;
                 continue;
             }
             let value = text(field, name, FIELD_CHARS_MAX).await?;
-            read.take(name, value)?;
+            refused = read.take(name, value).err();
+        }
+        if let Some(refusal) = refused {
+            return Err(refusal);
         }
         if !has_file {
             return Err(Refusal::bad("file", "file is missing"));
@@ -107,12 +120,23 @@ fn known(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use axum::body::Body;
     use axum::extract::{FromRequest, Request};
+    use futures_util::stream;
+
+    use super::*;
 
     const BOUNDARY: &str = "limit";
 
     async fn read(parts: &[(&str, &str)]) -> Result<Form, Refusal> {
+        read_body(written(parts).into()).await
+    }
+
+    fn written(parts: &[(&str, &str)]) -> String {
         let mut body = String::new();
         for (name, value) in parts {
             let file = if *name == "file" { "; filename=\"a.wav\"" } else { "" };
@@ -121,9 +145,13 @@ mod tests {
             ));
         }
         body.push_str(&format!("--{BOUNDARY}--\r\n"));
+        body
+    }
+
+    async fn read_body(body: Body) -> Result<Form, Refusal> {
         let kind = format!("multipart/form-data; boundary={BOUNDARY}");
         let request = Request::builder().method("POST").header("content-type", kind);
-        let request = request.body(body.into()).unwrap();
+        let request = request.body(body).unwrap();
         Form::read(Multipart::from_request(request, &()).await.unwrap(), 10).await
     }
 
@@ -168,5 +196,19 @@ mod tests {
             assert_eq!(refused.param, Some(param));
             assert!(refused.message.contains(says), "{}", refused.message);
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_refused_is_read_to_its_end() {
+        let body = written(&[("temperature", "9"), ("file", &"x".repeat(1000)), ("stream", "?")]);
+        let (mut pieces, left) = (body.into_bytes().into_iter(), Arc::new(AtomicUsize::new(0)));
+        let counted = left.clone();
+        let sending = stream::iter(std::iter::from_fn(move || {
+            let piece: Vec<u8> = pieces.by_ref().take(50).collect();
+            counted.store(pieces.len(), Ordering::Relaxed);
+            (!piece.is_empty()).then_some(Ok::<_, Infallible>(piece))
+        }));
+        let refused = read_body(Body::from_stream(sending)).await.unwrap_err();
+        assert_eq!((refused.param, left.load(Ordering::Relaxed)), (Some("temperature"), 0));
     }
 }
