@@ -17,7 +17,7 @@ from .suite import Suite
 
 MODEL = "bagpiper-tiny"
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "How are you?"}]
-WRITTEN = {"model": MODEL, "messages": MESSAGES, "seed": 7, "max_completion_tokens": 40}
+WRITTEN = {"model": MODEL, "messages": MESSAGES, "seed": 1, "max_completion_tokens": 40}
 # Text has 64 tokens at most: what is left is sound.
 SPOKEN = {**WRITTEN, "modalities": ["text", "audio"], "max_completion_tokens": 104}
 PCM_RATE = 24_000
