@@ -102,6 +102,15 @@ impl Live {
     fn is_coming(&self) -> bool {
         self.recordings.iter().any(|recording| !recording.ended)
     }
+
+    /// Puts it in line, unless it is. Returns whether it was put there.
+    fn enqueue(&mut self, id: ContextId, queue: &mut VecDeque<Entry>) -> bool {
+        let is_new = !mem::replace(&mut self.is_queued, true);
+        if is_new {
+            queue.push_back(Entry::Sound(id));
+        }
+        is_new
+    }
 }
 
 /// The place of a context among those whose recordings come in. Dropping it gives the place up.
@@ -190,8 +199,7 @@ impl Inbox {
         one.count += samples.len();
         *unheard += samples.len();
         live.since = now;
-        if !mem::replace(&mut live.is_queued, true) {
-            queue.push_back(Entry::Sound(id));
+        if live.enqueue(id, queue) {
             self.arrived.notify_one();
         }
         Ok(())
@@ -207,8 +215,7 @@ impl Inbox {
         let (live, at) = find(live, id, recording)?;
         live.recordings[at].ended = true;
         live.since = now;
-        if !mem::replace(&mut live.is_queued, true) {
-            queue.push_back(Entry::Sound(id));
+        if live.enqueue(id, queue) {
             self.arrived.notify_one();
         }
         Ok(())
@@ -304,8 +311,7 @@ impl State {
         one.is_taken = ended;
         self.unheard -= samples.len();
         if live.recordings.iter().any(has_news) {
-            live.is_queued = true;
-            self.queue.push_back(Entry::Sound(id));
+            live.enqueue(id, &mut self.queue);
         }
         Some(Sound { id, recording, samples, ended, progress })
     }
