@@ -101,7 +101,7 @@ impl Ear {
 
     /// Whether what it hears becomes codes.
     pub(crate) fn makes_codes(&self) -> bool {
-        matches!(self.files, Files::Units { .. })
+        self.limits.in_codes
     }
 
     /// A recording at its beginning, of which more is to come.
