@@ -3,11 +3,9 @@
 
 use std::cmp::Reverse;
 
-use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::batch::BLOCK_TOKENS;
 
 /// Nothing is found by its content: how much a group computes follows from lengths alone.
 const BUDGET: Budget = Budget { prefill_tokens: 40, sequences: 6, share_prefixes: false };
@@ -20,10 +18,6 @@ fn tokens(count: usize) -> Sequence {
 
 fn pair(main: usize, companion: usize) -> Vec<Sequence> {
     vec![tokens(main), tokens(companion)]
-}
-
-fn by_number(context: ContextId) -> Option<u64> {
-    Some(context.0)
 }
 
 fn golden() -> Value {
@@ -375,31 +369,6 @@ impl Naive {
     }
 }
 
-#[derive(Debug, Clone)]
-enum Op {
-    Add { context: u64, stage: usize, main: usize, companion: Option<usize> },
-    Step,
-    Remove(usize),
-    Park(u64),
-    Preempt(usize),
-    Join(usize),
-    Leave(usize),
-}
-
-fn ops() -> impl Strategy<Value = Vec<Op>> {
-    let add = (0..5u64, 0..2usize, 1..70usize, prop::option::of(1..70usize));
-    let op = prop_oneof![
-        3 => add.prop_map(|(context, stage, main, companion)| Op::Add { context, stage, main, companion }),
-        8 => Just(Op::Step),
-        1 => any::<usize>().prop_map(Op::Remove),
-        1 => (0..6u64).prop_map(Op::Park),
-        1 => any::<usize>().prop_map(Op::Preempt),
-        1 => any::<usize>().prop_map(Op::Join),
-        1 => any::<usize>().prop_map(Op::Leave),
-    ];
-    prop::collection::vec(op, 1..100)
-}
-
 /// One operation on both.
 fn apply(s: &mut Scheduler, naive: &mut Naive, parked: &mut u64, op: &Op) {
     let named = |at: usize| s.group_ids().nth(at % s.len().max(1));
@@ -475,7 +444,7 @@ fn longest_wait(s: &mut Scheduler, steps: u64) -> u64 {
 
 proptest! {
     #[test]
-    fn steps_are_those_of_the_plain_rules(ops in ops()) {
+    fn steps_are_those_of_the_plain_rules(ops in ops(1..70, 1..100)) {
         const BLOCKS: usize = 11;
         let mut s = Scheduler::new(&[BLOCKS; 2], BUDGET);
         let mut naive = Naive { groups: BTreeMap::new(), blocks: BLOCKS, preemptions: 0 };
